@@ -1,0 +1,76 @@
+"""Every exception of Trawl, each for a bug, a wrong call or dead infrastructure.
+
+Expected failures of the web (a 404, a robots refusal, a body over its cap) are records with a named reason, never
+exceptions.
+
+    TrawlError
+    ├── SettingsError            a setting has a value that cannot be used
+    ├── InvalidUrlError          a text is not a URL that Trawl can fetch
+    ├── UnknownSchemaError       bytes name a schema that this version does not hold
+    ├── RecordDecodeError        bytes are not a record of the schema they claim
+    ├── StoreError               a store cannot serve; nothing was lost
+    │   ├── StoreInUseError      another run holds the output folder
+    │   ├── StoreTooNewError     the store was written by a newer version
+    │   ├── StoreFullError       the disk or the memory behind a store is full
+    │   ├── StoreCorruptError    the store's content is damaged
+    │   └── StaleEpochError      this owner's lease of a shard was taken over
+    ├── BlobNotFoundError        a reference points at no blob
+    ├── EmbedderMismatchError    an index holds vectors of another model
+    └── WorkerDiedError          an extraction worker process ended without an answer
+"""
+
+
+class TrawlError(Exception):
+    """The root of all errors that Trawl raises on purpose; its text says what happened, to what, and what to do."""
+
+
+class SettingsError(TrawlError, ValueError):
+    """A setting has a value that cannot be used; the text names the setting, the value and the allowed range."""
+
+
+class InvalidUrlError(TrawlError, ValueError):
+    """A text is not an absolute http or https URL by the WHATWG URL standard."""
+
+
+class UnknownSchemaError(TrawlError):
+    """Bytes carry the fingerprint or id of a schema that is not among the known ones."""
+
+
+class RecordDecodeError(TrawlError):
+    """Bytes cannot be read as the record that their schema promises."""
+
+
+class StoreError(TrawlError):
+    """A store cannot serve a request; the caller retries later or stops, and nothing was lost."""
+
+
+class StoreInUseError(StoreError):
+    """Another run holds the lock of the output folder."""
+
+
+class StoreTooNewError(StoreError):
+    """The store was written by a newer version of Trawl; upgrade Trawl or name another folder."""
+
+
+class StoreFullError(StoreError):
+    """The disk or the memory behind a store is full; free space and run the same command again."""
+
+
+class StoreCorruptError(StoreError):
+    """The store's content is damaged and cannot be read."""
+
+
+class StaleEpochError(StoreError):
+    """The caller's lease of a frontier shard has been taken over by another owner."""
+
+
+class BlobNotFoundError(TrawlError, LookupError):
+    """A blob reference points at nothing: it was swept or belongs to another store."""
+
+
+class EmbedderMismatchError(TrawlError):
+    """An index holds vectors of another model or dimension; vectors of two models are never mixed."""
+
+
+class WorkerDiedError(TrawlError):
+    """An extraction worker process ended without an answer, for example killed for its memory."""

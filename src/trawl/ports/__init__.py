@@ -1,0 +1,76 @@
+"""What the stages need of the world, as small Protocols; every adapter of one passes the same contract test.
+
+No port assumes one process: each method is one atomic decision on one key group, so that it can be one Lua script, one
+transaction or one plain method. Values that cross a port are frozen. Times are milliseconds since the epoch, UTC.
+"""
+
+from trawl.ports.clock import Clock
+from trawl.ports.dedup import DedupVerdict, Fingerprint, FingerprintIndex
+from trawl.ports.frontier import (
+    Admission,
+    Completion,
+    CrawlPolicy,
+    CrawlProgress,
+    FrontierStore,
+    OriginState,
+    OriginUpdate,
+    Request,
+    RequestRow,
+    SeedScope,
+    SpillQueue,
+    TemplateCounts,
+)
+from trawl.ports.network import HttpClient, HttpFailure, HttpRequest, HttpResponse, Resolution, Resolver
+from trawl.ports.pages import (
+    BlobStore,
+    Chunk,
+    Embedder,
+    Hit,
+    PageStore,
+    SearchIndex,
+    SearchQuery,
+    StoredPage,
+    Tap,
+    Vectors,
+)
+from trawl.ports.politeness import PolitenessState, PolitenessStore, Reservation, RobotsEntry, RobotsStore
+
+__all__ = [
+    "Admission",
+    "BlobStore",
+    "Chunk",
+    "Clock",
+    "Completion",
+    "CrawlPolicy",
+    "CrawlProgress",
+    "DedupVerdict",
+    "Embedder",
+    "Fingerprint",
+    "FingerprintIndex",
+    "FrontierStore",
+    "Hit",
+    "HttpClient",
+    "HttpFailure",
+    "HttpRequest",
+    "HttpResponse",
+    "OriginState",
+    "OriginUpdate",
+    "PageStore",
+    "PolitenessState",
+    "PolitenessStore",
+    "Request",
+    "RequestRow",
+    "Reservation",
+    "Resolution",
+    "Resolver",
+    "RobotsEntry",
+    "RobotsStore",
+    "SearchIndex",
+    "SearchQuery",
+    "SeedScope",
+    "SpillQueue",
+    "StoredPage",
+    "Tap",
+    "TemplateCounts",
+    "Vectors",
+]

@@ -1,0 +1,68 @@
+"""The duplicate gate."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from trawl.records import Key, Millis
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fingerprint:
+    """What check-and-add is asked with."""
+
+    namespace: str
+    """Duplicates are looked for within it (see DedupScope)."""
+    document_key: Key
+    request_key: Key
+    fetch_id: Key
+    fetched_at_ms: Millis
+    url: str
+    sha256: str
+    simhash: Key
+    version: int
+    near: bool = True
+    """Whether near-duplicates are looked for; False for texts under the minimum token count."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DedupVerdict:
+    """What check-and-add answered."""
+
+    kind: str
+    """new, changed, unchanged, exact, near, alias or stale."""
+    duplicate_of: Key | None = None
+    duplicate_of_url: str = ""
+    distance: int = 0
+    """Differing bits, for near."""
+    previous_sha256: str = ""
+    previous_simhash: Key | None = None
+
+
+class FingerprintIndex(Protocol):
+    """Exact and near-duplicate fingerprints of documents."""
+
+    async def check_and_add(self, fingerprint: Fingerprint, *, hamming_max: int) -> DedupVerdict:
+        """One atomic step.
+
+        - The document is known, owned by another request: `alias` (nothing stored).
+        - It is known with this very fetch id: the verdict it got then, again (a redelivery).
+        - It is known with a newer fetch: `stale`.
+        - It is known with the same sha256 and committed: `unchanged` (fetch id and time renewed).
+        - Another document of the namespace and version has the same sha256: `exact`; or a fingerprint within
+          `hamming_max` bits (least distance, then oldest): `near`. Nothing is stored, and what the document had
+          before is removed (a unique turned duplicate). A document is never a duplicate of itself.
+        - Otherwise stored, pending until `commit`: `changed` if the document was there before, else `new`.
+        """
+        ...
+
+    async def commit(self, document_key: Key, fetch_id: Key) -> None:
+        """The document of that fetch is indexed; harmless if repeated or superseded."""
+        ...
+
+    async def forget(self, document_key: Key) -> None:
+        """The document is withdrawn."""
+        ...
+
+    async def size(self) -> int:
+        """Documents stored."""
+        ...

@@ -1,0 +1,284 @@
+"""What the frontier keeps: requests, queues, leases, budgets."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from trawl.kinds import DedupScope, Found, OutcomeClass, Purpose, RobotsState, ScopeKind
+from trawl.records import Hop, Key, Millis, RecrawlPolicy, Validators
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeedScope:
+    """What one seed allows."""
+
+    url: str
+    """The canonical seed URL."""
+    kind: ScopeKind
+    """The scope relative to it."""
+    allowed_domains: tuple[str, ...] = ()
+    """Domains allowed besides."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrawlPolicy:
+    """What a crawl allows; stored when its first seed arrives, widened by later seeds."""
+
+    crawl_id: str
+    scopes: tuple[SeedScope, ...] = ()
+    depth_max: int = 16
+    pages_max: int = 0
+    priority: float = 0.5
+    recrawl: RecrawlPolicy = RecrawlPolicy()
+    dedup_scope: DedupScope = DedupScope.CRAWL
+    tags: tuple[str, ...] = ()
+    paused: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One URL of one crawl as the frontier knows it."""
+
+    request_key: Key
+    crawl_id: str
+    url: str
+    """Canonical."""
+    origin: str
+    """Scheme, host and port: the queue that it waits in."""
+    template: Key
+    """The hash of its host and URL template."""
+    purpose: Purpose = Purpose.PAGE
+    found: Found = Found.LINK
+    depth: int = 0
+    score: float = 0.0
+    """Higher is sooner."""
+    attempt: int = 1
+    scheduled_at_ms: Millis = 0
+    due_at_ms: Millis = 0
+    """Not released earlier (retries and deferrals)."""
+    validators: Validators = Validators()
+    chain: tuple[Hop, ...] = ()
+    chain_request_key: Key | None = None
+    lastmod_ms: Millis | None = None
+    fetch_id: Key = 0
+    """The fetch that holds the lease; 0 while queued."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    """What admitting one request did."""
+
+    admitted: bool
+    reason: str = ""
+    """Why not: seen, queue_full, host_budget."""
+    evicted_url: str = ""
+    """The request that had to leave for it, if the queue was full."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completion:
+    """How a lease ends: for good, or back into the queue."""
+
+    request_key: Key
+    fetch_id: Key
+    outcome: OutcomeClass
+    reason: str = ""
+    status: int = 0
+    detail: str = ""
+    at_ms: Millis = 0
+    requeue_at_ms: Millis | None = None
+    """Back into the queue, due then; None ends the visit."""
+    attempt: int = 1
+    """The number of the next try, if requeued."""
+    validators: Validators | None = None
+    document_key: Key | None = None
+    duplicate_of: Key | None = None
+    content_sha256: str = ""
+    charged: bool = True
+    """Whether the visit counts against the crawl's budget of pages."""
+    duplicate: bool | None = None
+    """What the URL template learns: a duplicate, a page of its own, or nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OriginState:
+    """One origin's queue and what is known of it."""
+
+    origin: str
+    robots: RobotsState = RobotsState.UNKNOWN
+    robots_expires_ms: Millis = 0
+    next_at_ms: Millis = 0
+    """The pacing of releases: not before this."""
+    blocked_until_ms: Millis = 0
+    """Retry-After, back-off or breaker: not before this."""
+    delay_ms: int = 0
+    """The time between two releases."""
+    concurrency_max: int = 1
+    """Leases at the same time."""
+    leased: int = 0
+    queued: int = 0
+    admitted: int = 0
+    """URLs ever admitted."""
+    failures: int = 0
+    """Failures in a row, for the breaker."""
+    last_served_ms: Millis = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OriginUpdate:
+    """Fields of an origin to set; None leaves a field as it is."""
+
+    robots: RobotsState | None = None
+    robots_expires_ms: Millis | None = None
+    blocked_until_ms: Millis | None = None
+    """Only ever moves forward in time, unless `unblock` is set."""
+    delay_ms: int | None = None
+    concurrency_max: int | None = None
+    failures: int | None = None
+    unblock: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TemplateCounts:
+    """What is known of one host's URL template."""
+
+    admitted: int = 0
+    results: int = 0
+    duplicates: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrawlProgress:
+    """How far a crawl is."""
+
+    queued: int = 0
+    leased: int = 0
+    charged: int = 0
+    """Pages counted against the budget."""
+    outcomes: tuple[tuple[str, int], ...] = ()
+    """Requests by the class of their last terminal outcome."""
+    refusals: tuple[tuple[str, int], ...] = ()
+    """URLs refused at admission, by reason."""
+    next_due_ms: Millis | None = None
+    """When the first queued request is due."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestRow:
+    """One request with its state, for people and tests."""
+
+    request: Request
+    state: str
+    """queued, leased or done."""
+    outcome: OutcomeClass | None = None
+    reason: str = ""
+    status: int = 0
+    detail: str = ""
+    at_ms: Millis = 0
+    document_key: Key | None = None
+    duplicate_of: Key | None = None
+    visits: int = 0
+
+
+class FrontierStore(Protocol):
+    """Request state, queues, leases and budgets. One owner per shard of hosts; every method is atomic."""
+
+    async def put_crawl(self, policy: CrawlPolicy) -> None:
+        """Store or replace a crawl's policy."""
+        ...
+
+    async def crawl(self, crawl_id: str) -> CrawlPolicy | None:
+        """A crawl's policy, if its first seed has arrived."""
+        ...
+
+    async def seen(self, request_keys: Sequence[Key]) -> Sequence[bool]:
+        """For each key whether it was ever admitted (and not evicted)."""
+        ...
+
+    async def admit(
+        self, requests: Sequence[Request], *, queue_urls_max: int, host_urls_max: int
+    ) -> Sequence[Admission]:
+        """Queue each request that was never seen; at the cap the lowest score of all leaves, or the request itself."""
+        ...
+
+    async def readmit(self, crawl_id: str, now_ms: Millis) -> int:
+        """Queue every finished request of a crawl for another visit, scheduled now; how many."""
+        ...
+
+    async def count_refusals(self, crawl_id: str, reason: str, count: int) -> None:
+        """Add to the crawl's refusals by reason."""
+        ...
+
+    async def templates(self, templates: Sequence[Key]) -> Sequence[TemplateCounts]:
+        """What is known of each template."""
+        ...
+
+    async def lease_robots(self, now_ms: Millis, limit: int, lease_ms: int) -> Sequence[str]:
+        """Origins that have queued requests but no current robots.txt, each leased for one robots fetch."""
+        ...
+
+    async def lease(self, now_ms: Millis, limit: int, lease_ms: int, *, origins_max: int) -> Sequence[Request]:
+        """Up to `limit` due requests, best score first within an origin, least recently served origin first.
+
+        Only origins whose robots.txt is known and current, that are not blocked, paced or at their concurrency, and
+        crawls that are not paused and have budget left. Each result carries its new fetch id (`trawl.url.fetch_id`,
+        of the request key, purpose, static render mode and scheduled time). A request of purpose page counts against
+        the crawl's budget from here on.
+        """
+        ...
+
+    async def complete(self, completion: Completion) -> bool:
+        """End a lease; False, and nothing is changed, if that fetch id does not hold it."""
+        ...
+
+    async def reap(self, now_ms: Millis) -> Sequence[Request]:
+        """Return requests whose lease has expired to the queue, with one attempt more; which."""
+        ...
+
+    async def release_leases(self) -> int:
+        """Return every leased request to the queue unchanged: for the one owner's start after a crash; how many."""
+        ...
+
+    async def origin(self, origin: str) -> OriginState | None:
+        """What is known of an origin."""
+        ...
+
+    async def update_origin(self, origin: str, update: OriginUpdate) -> OriginState:
+        """Set fields of an origin (created if new); its state afterwards."""
+        ...
+
+    async def origins(self, limit: int) -> Sequence[OriginState]:
+        """Origins, most queued first."""
+        ...
+
+    async def progress(self, crawl_id: str) -> CrawlProgress:
+        """How far a crawl is."""
+        ...
+
+    async def next_event_ms(self, now_ms: Millis) -> Millis | None:
+        """The earliest time at which a lease or a robots fetch could become possible; None if nothing waits."""
+        ...
+
+    async def request(self, request_key: Key) -> RequestRow | None:
+        """One request with its state."""
+        ...
+
+    def rows(self, crawl_id: str) -> AsyncIterator[RequestRow]:
+        """Every request of a crawl, in the order of admission."""
+        ...
+
+
+class SpillQueue(Protocol):
+    """A first-in first-out queue of bytes that outgrew memory."""
+
+    async def push(self, items: Sequence[bytes]) -> None:
+        """Append in order."""
+        ...
+
+    async def pull(self, limit: int) -> Sequence[bytes]:
+        """Remove and return the oldest."""
+        ...
+
+    async def size(self) -> int:
+        """How many wait."""
+        ...

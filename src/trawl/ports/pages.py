@@ -1,0 +1,169 @@
+"""Documents, blobs, chunks and vectors."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from trawl.records import ExtractedDocument, Key, Millis
+
+Vectors = npt.NDArray[np.float32]
+"""Shape (texts, dimensions), each row of length 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredPage:
+    """A document as it was indexed."""
+
+    document: ExtractedDocument
+    chunks: tuple[Key, ...] = ()
+    """The manifest: ids of its chunks, in order."""
+    indexed_at_ms: Millis = 0
+
+
+class PageStore(Protocol):
+    """Documents by key: manifest, blocks, text; the state from which everything else can be rebuilt."""
+
+    async def get(self, document_key: Key) -> StoredPage | None:
+        """The page, if it is indexed."""
+        ...
+
+    async def put(self, page: StoredPage) -> bool:
+        """Store or replace, unless a page with a newer fetch time is there (then False)."""
+        ...
+
+    async def delete(self, document_key: Key) -> None:
+        """Forget the page; harmless if it is not there."""
+        ...
+
+    async def put_alias(self, request_key: Key, document_key: Key) -> None:
+        """Record that a request ended at another request's document."""
+        ...
+
+    async def aliases(self, document_key: Key) -> Sequence[Key]:
+        """The requests that ended at the document without owning it."""
+        ...
+
+    def pages(self, crawl_id: str) -> AsyncIterator[StoredPage]:
+        """Every page of a crawl, in the order of first storing."""
+        ...
+
+    async def size(self) -> int:
+        """Pages stored."""
+        ...
+
+
+class BlobStore(Protocol):
+    """Large bytes by reference."""
+
+    async def put(self, data: bytes) -> str:
+        """Store the bytes (once, by content); the reference."""
+        ...
+
+    async def get(self, ref: str) -> bytes:
+        """The bytes; raises BlobNotFoundError."""
+        ...
+
+    async def delete(self, ref: str) -> None:
+        """Forget the bytes; harmless if they are not there."""
+        ...
+
+    async def sweep(self, older_than_ms: Millis, keep: frozenset[str]) -> int:
+        """Delete blobs last put before that time, except those to keep; how many."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """One piece of a document as it is searched."""
+
+    chunk_id: Key
+    document_key: Key
+    crawl_id: str
+    url: str
+    title: str
+    heading_path: tuple[str, ...]
+    text: str
+    position: int
+    """0 for the first chunk of its document."""
+    fetched_at_ms: Millis
+    language: str = ""
+    tags: tuple[str, ...] = ()
+    permitted: tuple[str, ...] = ()
+    """The purposes that evidence allows; empty if nothing was said."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchQuery:
+    """What is looked for."""
+
+    text: str
+    """Words for the full-text search."""
+    vector: Vectors | None = None
+    """Shape (1, dimensions), or None for full text only."""
+    limit: int = 10
+    candidates: int = 100
+    """Taken from each of full text and vectors before fusion."""
+    crawl_id: str = ""
+    """Only this crawl; empty is all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """One found chunk."""
+
+    chunk: Chunk
+    score: float
+    """Higher is better; comparable within one answer only."""
+
+
+class SearchIndex(Protocol):
+    """Chunks with full text and vectors."""
+
+    async def open(self, embedder: str, dimensions: int) -> None:
+        """Bind the index to a model; raises EmbedderMismatchError if it holds another's vectors."""
+        ...
+
+    async def upsert(self, chunks: Sequence[Chunk], vectors: Vectors) -> None:
+        """Write chunks with their vectors, row by row; replaces equal ids."""
+        ...
+
+    async def delete(self, chunk_ids: Sequence[Key]) -> None:
+        """Remove chunks; harmless if they are not there."""
+        ...
+
+    async def search(self, query: SearchQuery) -> Sequence[Hit]:
+        """Hybrid search: full text and vectors, fused by reciprocal rank."""
+        ...
+
+    async def size(self) -> int:
+        """Chunks stored."""
+        ...
+
+
+class Embedder(Protocol):
+    """Texts to vectors."""
+
+    @property
+    def name(self) -> str:
+        """The model's name and version, stored in the index."""
+        ...
+
+    @property
+    def dimensions(self) -> int:
+        """The length of a vector."""
+        ...
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        """One row per text, each of length 1."""
+        ...
+
+
+class Tap(Protocol):
+    """Sees the documents that leave the duplicate gate, before their outcomes are told: files, exports."""
+
+    async def document(self, document: ExtractedDocument, duplicate_of: str) -> None:
+        """A unique document (`duplicate_of` is empty) or a duplicate of the document at that URL; idempotent."""
+        ...

@@ -1,0 +1,307 @@
+"""Every limit and policy of a crawl, each with its unit last, its default and its meaning.
+
+A setting is read, in rising order of precedence, from its default, a TOML file (`[fetch] body_bytes_max = 1000000`),
+a variable of the environment (`TRAWL_FETCH_BODY_BYTES_MAX=1000000`) and the command line.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, get_args, get_origin, get_type_hints
+
+from trawl._version import __version__
+from trawl.errors import SettingsError
+
+DEFAULT_USER_AGENT = f"trawl/{__version__} (+https://github.com/trawl-project/trawl)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UrlSettings:
+    """What a canonical URL is."""
+
+    url_chars_max: int = 2048
+    """A longer URL is refused."""
+    sort_query: bool = False
+    """Whether query parameters are sorted in the canonical form."""
+    drop_parameters: tuple[str, ...] = ()
+    """Query parameters dropped besides the built-in tracking and session ones."""
+    name_chars_max: int = 150
+    """A longer file name is shortened and gets a hash."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchSettings:
+    """How one URL is fetched."""
+
+    user_agent: str = DEFAULT_USER_AGENT
+    """The User-Agent header; its first product token is the name looked for in robots.txt."""
+    headers: tuple[str, ...] = ()
+    """Extra request headers, each `HOST: NAME: VALUE`; sent to that host only."""
+    proxy: str = ""
+    """An HTTP, HTTPS or SOCKS5 proxy URL for all fetches."""
+    ca_file: str = ""
+    """A PEM file of certificate authorities to trust instead of the system's."""
+    allow_networks: tuple[str, ...] = ()
+    """Networks in CIDR form that may be fetched although they are private or loopback."""
+    body_bytes_max: int = 20_000_000
+    """A decoded body larger than this ends the fetch with body_too_large."""
+    wire_bytes_max: int = 20_000_000
+    """More bytes than this on the wire end the fetch with wire_too_large."""
+    decode_ratio_max: float = 200.0
+    """A body that unpacks to more than this times its wire bytes ends the fetch with decode_ratio."""
+    decode_ratio_bytes_min: int = 1_000_000
+    """Bodies up to this size are not judged by their ratio."""
+    header_bytes_max: int = 65_536
+    """More header bytes than this end the fetch with headers_too_large."""
+    header_count_max: int = 256
+    """More header fields than this end the fetch with headers_too_large."""
+    redirects_max: int = 10
+    """A longer redirect chain ends the fetch with too_many_redirects."""
+    connect_seconds_max: float = 10.0
+    """Connecting, TLS included, may take this long."""
+    first_byte_seconds_max: float = 30.0
+    """The first byte of the answer may take this long."""
+    idle_seconds_max: float = 20.0
+    """The body may pause this long."""
+    total_seconds_max: float = 120.0
+    """One request may take this long in all."""
+    robots_seconds_max: float = 30.0
+    """One request for robots.txt may take this long in all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolitenessSettings:
+    """How gently a host is treated."""
+
+    delay_seconds: float = 1.0
+    """The least time between the starts of two fetches of one host."""
+    crawl_delay_seconds_max: float = 60.0
+    """A longer Crawl-delay of robots.txt is clamped to this, and the clamp is logged."""
+    adaptive_factor: float = 2.0
+    """The delay is at least this times the host's smoothed response time; 0 turns it off."""
+    adaptive_seconds_max: float = 30.0
+    """The adaptive delay is never longer than this."""
+    per_host_concurrency: int = 1
+    """Fetches of one host in flight at the same time."""
+    address_delay_seconds: float = 0.1
+    """The least time between the starts of two fetches of one IP address; not applied through a proxy."""
+    retry_after_seconds_max: float = 86_400.0
+    """A longer Retry-After ends the fetch for this cycle; it is never shortened."""
+    backoff_seconds: float = 5.0
+    """A host that answers 429 or 503 without Retry-After is left alone this long, doubling each time."""
+    backoff_seconds_max: float = 3600.0
+    """The longest such pause."""
+    breaker_failures: int = 8
+    """After this many failures in a row a host counts as dead."""
+    breaker_seconds: float = 300.0
+    """A dead host is tried again after this time, doubling each time."""
+    horizon_seconds: float = 2.0
+    """A fetcher waits for a slot at most this long; a later slot sends the task back as deferred."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RobotsSettings:
+    """How robots.txt is obeyed (RFC 9309)."""
+
+    body_bytes_max: int = 512_000
+    """Rules beyond this many bytes are ignored (RFC 9309 asks for at least 500 KiB)."""
+    cache_seconds: float = 86_400.0
+    """Rules are fetched again after this time."""
+    unavailable_retry_seconds: float = 600.0
+    """After a 429, a 5xx or a timeout robots.txt is tried again after this time, doubling up to the cache time."""
+    last_good_seconds_max: float = 2_592_000.0
+    """A last good copy serves this long while robots.txt is unavailable."""
+    after_last_good: str = "disallow"
+    """What holds after that: disallow or allow."""
+    redirects_max: int = 5
+    """Redirects of robots.txt that are followed (RFC 9309 asks for at least five)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrontierSettings:
+    """What is fetched, when, and how often it is tried."""
+
+    queue_urls_max: int = 10_000_000
+    """At this many queued URLs the one with the lowest score is evicted."""
+    host_urls_max: int = 1_000_000
+    """URLs admitted per host."""
+    path_segments_max: int = 24
+    """A deeper path is refused as a trap."""
+    query_parameters_max: int = 16
+    """More query parameters are refused as a trap."""
+    query_chars_max: int = 512
+    """A longer query is refused as a trap."""
+    segment_repeats_max: int = 3
+    """A path segment (or run of segments) repeated more often is refused as a trap."""
+    template_urls_max: int = 20_000
+    """URLs admitted per host and URL template."""
+    facet_template_urls_max: int = 1_000
+    """URLs admitted per host and URL template with two or more query parameters."""
+    template_results_min: int = 20
+    """Results of a template before its duplicate share is judged."""
+    template_throttle_share: float = 0.8
+    """From this share of duplicates on, only one in ten URLs of a template is admitted."""
+    template_close_share: float = 0.95
+    """From this share of duplicates on, after 50 results, a template is closed."""
+    attempts_max: int = 4
+    """Tries of one visit before it is given up."""
+    retry_seconds: float = 10.0
+    """The wait before the second try, doubling each time, with jitter."""
+    retry_seconds_max: float = 3600.0
+    """The longest wait before another try."""
+    lease_seconds: float = 600.0
+    """A released task without an outcome returns to the queue after this time."""
+    hosts_ready_max: int = 1000
+    """Hosts looked at in one release."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractSettings:
+    """What is taken from a page."""
+
+    links_max: int = 5_000
+    """Links taken from one page."""
+    anchor_chars_max: int = 200
+    """A longer link text is shortened."""
+    nodes_max: int = 300_000
+    """A page with more elements ends with too_many_nodes."""
+    depth_max: int = 2_000
+    """Elements nested deeper are flattened."""
+    text_chars_max: int = 5_000_000
+    """Longer content is cut, and the document says so."""
+    structured_bytes_max: int = 500_000
+    """Structured data beyond this size is dropped."""
+    absolute_links: bool = True
+    """Whether links in Markdown are made absolute."""
+    sitemap_bytes_max: int = 52_428_800
+    """A sitemap is read up to this many unpacked bytes (sitemaps.org allows 50 MB)."""
+    sitemap_urls_max: int = 50_000
+    """URLs taken from one sitemap (sitemaps.org allows 50,000)."""
+    unpack_layers_max: int = 2
+    """Layers of gzip around a sitemap."""
+    seconds_max: float = 20.0
+    """Extraction of one page may take this long."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DedupSettings:
+    """When two documents are the same."""
+
+    hamming_max: int = 3
+    """Fingerprints that differ in at most this many bits are near-duplicates; 2 is the strict `< 3`."""
+    tokens_min: int = 40
+    """Shorter texts are compared exactly only, so that consent and error pages never collapse."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexSettings:
+    """How documents become chunks, and chunks are found."""
+
+    chunk_chars_target: int = 1_000
+    """The size of a chunk that is aimed at."""
+    chunk_chars_max: int = 2_000
+    """No chunk is longer."""
+    chunk_overlap_chars: int = 150
+    """Text repeated from the chunk before, within a section."""
+    embed_batch_max: int = 256
+    """Chunks embedded in one call."""
+    search_candidates: int = 100
+    """Candidates taken from each of full text and vectors before fusion."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddedSettings:
+    """How the stages run in one process."""
+
+    fetch_workers: int = 16
+    """Fetches in flight."""
+    extract_workers: int = 0
+    """Extraction processes; 0 is one per core, 1 at the least."""
+    index_workers: int = 1
+    """Batches of documents indexed at the same time."""
+    queue_records_max: int = 64
+    """Records waiting before each stage."""
+    inbox_records_max: int = 2_000
+    """Records waiting before the frontier in memory; more are spilled to its store."""
+    inline_bytes_max: int = 900_000
+    """A larger field of a record travels as a blob."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """All settings of a crawl."""
+
+    url: UrlSettings = field(default_factory=UrlSettings)
+    """What a canonical URL is."""
+    fetch: FetchSettings = field(default_factory=FetchSettings)
+    """How one URL is fetched."""
+    politeness: PolitenessSettings = field(default_factory=PolitenessSettings)
+    """How gently a host is treated."""
+    robots: RobotsSettings = field(default_factory=RobotsSettings)
+    """How robots.txt is obeyed."""
+    frontier: FrontierSettings = field(default_factory=FrontierSettings)
+    """What is fetched, when."""
+    extract: ExtractSettings = field(default_factory=ExtractSettings)
+    """What is taken from a page."""
+    dedup: DedupSettings = field(default_factory=DedupSettings)
+    """When two documents are the same."""
+    index: IndexSettings = field(default_factory=IndexSettings)
+    """How documents become chunks."""
+    embedded: EmbeddedSettings = field(default_factory=EmbeddedSettings)
+    """How the stages run in one process."""
+
+
+def load(document: Mapping[str, Any], environ: Mapping[str, str]) -> Settings:
+    """Settings from a parsed TOML document and the environment; raises SettingsError naming what is wrong."""
+    groups = {group.name: group for group in fields(Settings)}
+    for name, value in document.items():
+        if name not in groups or not isinstance(value, Mapping):
+            raise SettingsError(f"there is no group of settings [{name}]; the groups are {', '.join(groups)}")
+    defaults = Settings()
+    return Settings(**{name: _group(getattr(defaults, name), name, document.get(name, {}), environ) for name in groups})
+
+
+def _group(defaults: Any, group: str, values: Mapping[str, Any], environ: Mapping[str, str]) -> Any:
+    hints = get_type_hints(type(defaults))
+    for name in values:
+        if name not in hints:
+            raise SettingsError(f"there is no setting {group}.{name}; see docs/settings.md")
+    changes = {name: _checked(f"{group}.{name}", value, hints[name]) for name, value in values.items()}
+    for name, hint in hints.items():
+        variable = f"TRAWL_{group}_{name}".upper()
+        if variable in environ:
+            changes[name] = _parsed(variable, environ[variable], hint)
+    return replace(defaults, **changes)
+
+
+def _checked(name: str, value: Any, hint: Any) -> Any:
+    if get_origin(hint) is tuple:
+        if isinstance(value, list | tuple) and all(isinstance(item, get_args(hint)[0]) for item in value):
+            return tuple(value)
+    elif hint is float and isinstance(value, int | float) and not isinstance(value, bool):
+        return _in_range(name, float(value))
+    elif hint is int and isinstance(value, int) and not isinstance(value, bool):
+        return _in_range(name, value)
+    elif hint in {str, bool} and isinstance(value, hint):
+        return value
+    wanted = "a list of texts" if get_origin(hint) is tuple else hint.__name__
+    raise SettingsError(f"{name} = {value!r} cannot be used; it takes {wanted}")
+
+
+def _in_range(name: str, value: float) -> float:
+    if not 0 <= value < float("inf"):
+        raise SettingsError(f"{name} = {value} cannot be used; it takes a number that is not negative")
+    return value
+
+
+def _parsed(name: str, text: str, hint: Any) -> Any:
+    if get_origin(hint) is tuple:
+        return tuple(part.strip() for part in text.split(",") if part.strip())
+    if hint is bool:
+        if text.lower() in {"1", "true", "yes", "on"}:
+            return True
+        if text.lower() in {"0", "false", "no", "off"}:
+            return False
+    try:
+        return _checked(name, hint(text) if hint is not bool else text, hint)
+    except ValueError as error:
+        raise SettingsError(f"{name}={text} cannot be used; it takes {hint.__name__}") from error
