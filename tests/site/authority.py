@@ -1,0 +1,124 @@
+"""A certificate authority made at start, and a TLS context for each host name that is asked for."""
+
+import datetime
+import ipaddress
+import ssl
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from tests.site.model import Tls
+
+_DAY = datetime.timedelta(days=1)
+Key = ec.EllipticCurvePrivateKey
+
+
+class Authority:
+    """Signs certificates for any host name under `folder/ca.pem`; one leaf key serves all hosts, which is fast."""
+
+    def __init__(self, folder: Path) -> None:
+        self.ca_file = folder / "ca.pem"
+        self._folder = folder
+        self._key, self._certificate = _root("Trawl test authority")
+        self._other_key, self._other_certificate = _root("An authority that nobody trusts")
+        self._leaf_key = ec.generate_private_key(ec.SECP256R1())
+        self._contexts: dict[tuple[str, Tls], ssl.SSLContext] = {}
+        self.ca_file.write_bytes(self._certificate.public_bytes(serialization.Encoding.PEM))
+
+    def context(self, host: str, tls: Tls = "good") -> ssl.SSLContext:
+        """The server-side TLS context of a host, made at its first use."""
+        if (host, tls) not in self._contexts:
+            self._contexts[host, tls] = self._make_context(host, tls)
+        return self._contexts[host, tls]
+
+    def _make_context(self, host: str, tls: Tls) -> ssl.SSLContext:
+        certificate = self._sign("wrong.invalid" if tls == "wrong-name" else host, tls)
+        pem = self._folder / "leaf.pem"  # ssl loads certificates from files only; read at once, so one name is enough
+        pem.write_bytes(_private_pem(self._leaf_key) + certificate.public_bytes(serialization.Encoding.PEM))
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(pem)
+        context.set_alpn_protocols(["http/1.1"])
+        return context
+
+    def _sign(self, host: str, tls: Tls) -> x509.Certificate:
+        trusted = tls != "untrusted"
+        issuer = self._certificate if trusted else self._other_certificate
+        now = datetime.datetime.now(datetime.UTC)
+        until = now - _DAY if tls == "expired" else now + 30 * _DAY
+        builder = (
+            x509.CertificateBuilder()
+            .subject_name(_name(host[:64]))
+            .issuer_name(issuer.subject)
+            .public_key(self._leaf_key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - 30 * _DAY)
+            .not_valid_after(until)
+            .add_extension(x509.SubjectAlternativeName(_alternative_names(host)), critical=False)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+            .add_extension(_issued_by(issuer), critical=False)
+        )
+        return builder.sign(self._key if trusted else self._other_key, hashes.SHA256())
+
+
+def _alternative_names(host: str) -> list[x509.GeneralName]:
+    names: list[x509.GeneralName] = []
+    try:
+        names.append(x509.IPAddress(ipaddress.ip_address(host.strip("[]"))))
+    except ValueError:
+        names.append(x509.DNSName(host))
+    if host in {"localhost", "127.0.0.1"}:
+        names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+    return names
+
+
+def _root(name: str) -> tuple[Key, x509.Certificate]:
+    key = ec.generate_private_key(ec.SECP256R1())
+    now = datetime.datetime.now(datetime.UTC)
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(_name(name))
+        .issuer_name(_name(name))
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - 60 * _DAY)
+        .not_valid_after(now + 365 * _DAY)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(_ca_usage(), critical=True)
+    )
+    return key, builder.sign(key, hashes.SHA256())
+
+
+def _ca_usage() -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=False,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=True,
+        crl_sign=True,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _issued_by(issuer: x509.Certificate) -> x509.AuthorityKeyIdentifier:
+    identifier = issuer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+    return x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier)
+
+
+def _name(common_name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+
+
+def _private_pem(key: Key) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
