@@ -164,6 +164,13 @@ class Embedder(Protocol):
 class Tap(Protocol):
     """Sees the documents that leave the duplicate gate, before their outcomes are told: files, exports."""
 
-    async def document(self, document: ExtractedDocument, duplicate_of: str) -> None:
-        """A unique document (`duplicate_of` is empty) or a duplicate of the document at that URL; idempotent."""
+    async def document(self, document: ExtractedDocument, duplicate_of: str) -> ExtractedDocument:
+        """A unique document (`duplicate_of` is empty), or a duplicate of the document at that URL; idempotent.
+
+        Returns the document with its raw body by reference, if the tap keeps raw bodies.
+        """
+        ...
+
+    async def withdrawn(self, document: ExtractedDocument) -> None:
+        """A document that is no longer there; harmless if it never was."""
         ...

@@ -88,7 +88,10 @@ class RobotsEntry:
     """When the rules were last confirmed by the host."""
     failures: int = 0
     """Unavailable answers in a row."""
+    reason: str = ""
+    """Typed, for UNAVAILABLE: http_503, first_byte_timeout, dns_not_found, ..."""
     detail: str = ""
+    """One line for people."""
 
 
 class RobotsStore(Protocol):
