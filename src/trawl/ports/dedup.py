@@ -59,8 +59,8 @@ class FingerprintIndex(Protocol):
         """The document of that fetch is indexed; harmless if repeated or superseded."""
         ...
 
-    async def forget(self, document_key: Key) -> None:
-        """The document is withdrawn."""
+    async def forget(self, document_key: Key, *, fetched_at_ms: Millis) -> bool:
+        """The document is withdrawn as of that time, unless a newer fetch of it is stored (then False)."""
         ...
 
     async def size(self) -> int:
