@@ -1,0 +1,1 @@
+"""The duplicate gate: each text is indexed once."""

@@ -1,0 +1,1 @@
+"""Documents to chunks, chunks to vectors, and both to the search index."""
