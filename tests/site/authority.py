@@ -1,6 +1,6 @@
 """A certificate authority made at start, and a TLS context for each host name that is asked for."""
 
-import datetime
+import datetime as dt
 import ipaddress
 import ssl
 from pathlib import Path
@@ -12,7 +12,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from tests.site.model import Tls
 
-_DAY = datetime.timedelta(days=1)
+_DAY = dt.timedelta(days=1)
 Key = ec.EllipticCurvePrivateKey
 
 
@@ -46,7 +46,7 @@ class Authority:
     def _sign(self, host: str, tls: Tls) -> x509.Certificate:
         trusted = tls != "untrusted"
         issuer = self._certificate if trusted else self._other_certificate
-        now = datetime.datetime.now(datetime.UTC)
+        now = dt.datetime.now(dt.UTC)
         until = now - _DAY if tls == "expired" else now + 30 * _DAY
         builder = (
             x509.CertificateBuilder()
@@ -77,7 +77,7 @@ def _alternative_names(host: str) -> list[x509.GeneralName]:
 
 def _root(name: str) -> tuple[Key, x509.Certificate]:
     key = ec.generate_private_key(ec.SECP256R1())
-    now = datetime.datetime.now(datetime.UTC)
+    now = dt.datetime.now(dt.UTC)
     builder = (
         x509.CertificateBuilder()
         .subject_name(_name(name))

@@ -143,7 +143,8 @@ class Connection(asyncio.Protocol):
         if reply.is_plain:
             self._write_at_once(reply, body, coding, closes=closes, head_only=head_only)
         else:
-            self._task = asyncio.create_task(self._play(request.host, reply, body, coding, closes, head_only))
+            playing = self._play(request.host, reply, body, coding, closes=closes, head_only=head_only)
+            self._task = asyncio.create_task(playing)
 
     def _write_at_once(self, reply: Reply, body: bytes, coding: str | None, *, closes: bool, head_only: bool) -> None:
         if self._transport is None:
@@ -155,7 +156,7 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     async def _play(
-        self, host: str, reply: Reply, body: bytes, coding: str | None, closes: bool, head_only: bool
+        self, host: str, reply: Reply, body: bytes, coding: str | None, *, closes: bool, head_only: bool
     ) -> None:
         self._web.log.began(host)
         try:

@@ -1,8 +1,12 @@
 """What the fake web was asked, and when."""
 
 from collections import defaultdict
+from itertools import pairwise
 
 from tests.site.message import Request
+
+CONTROL_HOST = "control.fake-web.invalid"
+"""The host at which a fake web in another process is asked what it saw; never logged."""
 
 
 class RequestLog:
@@ -16,6 +20,8 @@ class RequestLog:
         self._in_flight_max: dict[str, int] = defaultdict(int)
 
     def add(self, request: Request) -> None:
+        if request.host == CONTROL_HOST:
+            return
         self.total += 1
         if self.total <= self.requests_max:
             self._by_host[request.host].append(request)
@@ -38,7 +44,7 @@ class RequestLog:
     def gaps(self, host: str) -> list[float]:
         """Seconds between each request to a host and the one before, robots.txt included."""
         times = [one.at_seconds for one in self.hits(host)]
-        return [later - earlier for earlier, later in zip(times, times[1:], strict=False)]
+        return [later - earlier for earlier, later in pairwise(times)]
 
     def hosts(self) -> list[str]:
         return sorted(self._by_host)
@@ -48,6 +54,7 @@ class RequestLog:
         return self._in_flight_max[host.lower()]
 
     def clear(self) -> None:
+        """Forget all requests; those in flight go on."""
         self.total = 0
         self._by_host.clear()
         self._in_flight_max.clear()

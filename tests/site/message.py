@@ -55,7 +55,7 @@ class Reply:
     content_type: str | None = "text/html; charset=utf-8"
     headers: tuple[tuple[str, str | bytes], ...] = ()
     stream: Callable[[], Iterable[bytes]] | None = None
-    """Makes the body piece by piece instead of `body`; sent chunked unless `claimed_bytes` or `framing` say otherwise."""
+    """Makes the body piece by piece instead of `body`; sent chunked unless `claimed_bytes` or `framing` differ."""
     framing: Framing = "length"
     codings: tuple[str, ...] = ()
     """Content codings that the server is willing to apply, in its order of preference."""

@@ -66,7 +66,9 @@ _BODIES: dict[str, tuple[Callable[[int], bytes], str]] = {
 KINDS = tuple(_BODIES)
 
 
-def bomb(kind: str, decoded_bytes: int = BOMB_BYTES, *, chunked: bool = False, content_type: str = "text/html") -> Reply:
+def bomb(
+    kind: str, decoded_bytes: int = BOMB_BYTES, *, chunked: bool = False, content_type: str = "text/html"
+) -> Reply:
     """A bomb of one of `KINDS`, sent whether or not the request accepts its coding; `chunked` hides its length."""
     make, coding = _BODIES[kind]
     body = make(decoded_bytes)

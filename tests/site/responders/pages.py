@@ -56,6 +56,4 @@ def encoded_as(reply: Reply, *codings: str, declared: str | None = None) -> Repl
 
 def validated(reply: Reply, etag: str | None = None, last_modified: str | None = None) -> Reply:
     """The reply with validators; a conditional request with a matching one is answered 304."""
-    return Reply(
-        reply.status, reply.body, reply.content_type, reply.headers, etag=etag, last_modified=last_modified
-    )
+    return Reply(reply.status, reply.body, reply.content_type, reply.headers, etag=etag, last_modified=last_modified)
