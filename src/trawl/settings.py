@@ -132,7 +132,7 @@ class FrontierSettings:
     """A longer query is refused as a trap."""
     segment_repeats_max: int = 3
     """A path segment (or run of segments) repeated more often is refused as a trap."""
-    template_urls_max: int = 20_000
+    template_urls_max: int = 500_000
     """URLs admitted per host and URL template."""
     facet_template_urls_max: int = 1_000
     """URLs admitted per host and URL template with two or more query parameters."""

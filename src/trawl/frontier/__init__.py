@@ -1,0 +1,1 @@
+"""The frontier stage: admission, priority, pacing, retries."""

@@ -1,0 +1,143 @@
+"""What the frontier makes of an outcome: the visit is over, or it is tried again; the host is let be, or trusted."""
+
+import logging
+from collections.abc import Sequence
+
+from trawl.frontier.retry import HOST_FAILURES, backoff_ms, next_try
+from trawl.kinds import OutcomeClass, Purpose, RobotsState
+from trawl.ports import Completion, FrontierStore, OriginUpdate, Request
+from trawl.records import FetchOutcome, Millis, Record
+from trawl.rules import Rules, Ruling
+from trawl.settings import Settings
+from trawl.url import origin_of
+
+_PAGES = frozenset({OutcomeClass.INDEXED, OutcomeClass.DUPLICATE, OutcomeClass.UNCHANGED, OutcomeClass.WITHDRAWN})
+"""Outcomes that count against a crawl's budget of pages."""
+
+_LEARNED = {OutcomeClass.INDEXED: False, OutcomeClass.DUPLICATE: True}
+"""What an outcome teaches of its URL template: whether its pages are duplicates."""
+_FAILING_MAX = 65_536
+_LOG = logging.getLogger(__name__)
+
+
+class Outcomes:
+    """Applies outcomes to the frontier's store."""
+
+    def __init__(self, store: FrontierStore, rules: Rules, settings: Settings) -> None:
+        self._store = store
+        self._rules = rules
+        self._settings = settings
+        self._failing: set[str] = set()
+
+    async def take(self, outcome: FetchOutcome) -> Sequence[Record]:
+        """Apply one outcome; a repeated or late one changes nothing."""
+        origin = origin_of(outcome.url)
+        if outcome.purpose is Purpose.ROBOTS:
+            await self._robots(origin, outcome)
+            return ()
+        await self._host(origin, outcome)
+        row = await self._store.request(outcome.request_key) if not outcome.terminal else None
+        attempt = row.request.attempt if row is not None else 1
+        await self._store.complete(self._completion(outcome, attempt))
+        return ()
+
+    async def not_released(self, request: Request, ruling: Ruling, now_ms: Millis) -> None:
+        """End a lease that robots.txt forbids to use: refused, or kept until robots.txt can be read."""
+        final = ruling.reason == "robots_disallowed"
+        if ruling.reason == "robots_unavailable":
+            entry = await self._rules.entry(request.origin)
+            unknown_host = entry is not None and entry.reason == "dns_not_found"
+            final = unknown_host or request.attempt >= self._settings.frontier.attempts_max
+        await self._store.complete(
+            Completion(
+                request_key=request.request_key,
+                fetch_id=request.fetch_id,
+                outcome=OutcomeClass.REFUSED if final else OutcomeClass.RETRY,
+                reason=ruling.reason,
+                detail=ruling.detail,
+                at_ms=now_ms,
+                requeue_at_ms=None if final else max(ruling.expires_ms, now_ms + 1000),
+                attempt=request.attempt + (ruling.reason == "robots_unavailable"),
+                charged=False,
+            )
+        )
+
+    async def exhausted(self, request: Request, now_ms: Millis) -> None:
+        """Give a request up whose fetches vanish again and again."""
+        await self._store.complete(
+            Completion(
+                request_key=request.request_key,
+                fetch_id=request.fetch_id,
+                outcome=OutcomeClass.FAILED,
+                reason="lease_expired",
+                detail=f"no stage told what became of {request.url} in {request.attempt - 1} tries",
+                at_ms=now_ms,
+                charged=False,
+            )
+        )
+
+    async def _robots(self, origin: str, outcome: FetchOutcome) -> None:
+        if outcome.robots is None:
+            known = await self._store.origin(origin)
+            again = outcome.deferred_until_ms or outcome.at_ms + 1000
+            state = known.robots if known is not None else RobotsState.UNKNOWN
+            await self._store.update_origin(origin, OriginUpdate(robots=state, robots_expires_ms=again))
+            return
+        self._rules.forget(origin)
+        politeness = self._settings.politeness
+        asked = (await self._rules.robots(origin)).crawl_delay(self._settings.fetch.user_agent) or 0.0
+        delay = max(politeness.delay_seconds, min(asked, politeness.crawl_delay_seconds_max))
+        if asked > politeness.crawl_delay_seconds_max:
+            _LOG.warning("%s asks for a Crawl-delay of %s s; it is clamped to %s s", origin, asked, delay)
+        update = OriginUpdate(
+            robots=outcome.robots.state,
+            robots_expires_ms=outcome.robots.expires_at_ms,
+            delay_ms=int(1000 * delay),
+            concurrency_max=politeness.per_host_concurrency,
+        )
+        await self._store.update_origin(origin, update)
+
+    async def _host(self, origin: str, outcome: FetchOutcome) -> None:
+        if outcome.deferred_until_ms is not None:
+            await self._store.update_origin(origin, OriginUpdate(blocked_until_ms=outcome.deferred_until_ms))
+        if outcome.retry_after_ms is not None:
+            until_ms = outcome.at_ms + outcome.retry_after_ms
+            await self._store.update_origin(origin, OriginUpdate(blocked_until_ms=until_ms))
+        if outcome.reason in HOST_FAILURES:
+            await self._failed(origin, outcome.at_ms)
+        elif origin in self._failing and outcome.status:
+            self._failing.discard(origin)
+            await self._store.update_origin(origin, OriginUpdate(failures=0))
+
+    async def _failed(self, origin: str, at_ms: Millis) -> None:
+        """Count a failure of the host; from `breaker_failures` in a row on, it is left alone, longer each time."""
+        if len(self._failing) < _FAILING_MAX:
+            self._failing.add(origin)
+        known = await self._store.origin(origin)
+        failures = (known.failures if known is not None else 0) + 1
+        politeness = self._settings.politeness
+        beyond = failures - politeness.breaker_failures + 1
+        pause_ms = backoff_ms(beyond, politeness.breaker_seconds, politeness.backoff_seconds_max) if beyond > 0 else 0
+        blocked = at_ms + pause_ms if pause_ms else None
+        await self._store.update_origin(origin, OriginUpdate(failures=failures, blocked_until_ms=blocked))
+
+    def _completion(self, outcome: FetchOutcome, attempt: int) -> Completion:
+        retry = None if outcome.terminal else next_try(outcome, attempt, self._settings.frontier)
+        given_up = not outcome.terminal and retry is None
+        return Completion(
+            request_key=outcome.request_key,
+            fetch_id=outcome.fetch_id,
+            outcome=OutcomeClass.FAILED if given_up else outcome.outcome,
+            reason=outcome.reason,
+            status=outcome.status,
+            detail=outcome.detail,
+            at_ms=outcome.at_ms,
+            requeue_at_ms=retry.at_ms if retry else None,
+            attempt=retry.attempt if retry else 1,
+            validators=outcome.validators,
+            document_key=outcome.document_key,
+            duplicate_of=outcome.duplicate_of,
+            content_sha256=outcome.content_sha256,
+            charged=outcome.outcome in _PAGES,
+            duplicate=_LEARNED.get(outcome.outcome),
+        )

@@ -1,0 +1,266 @@
+"""The frontier: what to fetch, when. Nobody else releases fetches."""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import replace
+
+from trawl.errors import InvalidUrlError
+from trawl.frontier.admission import (
+    PURPOSES,
+    Candidate,
+    Gate,
+    by_host,
+    canonical_rules,
+    with_seed,
+)
+from trawl.frontier.outcomes import Outcomes
+from trawl.frontier.traps import template_trap
+from trawl.kinds import ControlAction, Found, Purpose, RenderMode, Stage
+from trawl.ports import Clock, CrawlPolicy, FrontierStore, Request, SeedScope
+from trawl.records import (
+    CrawlControl,
+    DeadLetter,
+    DiscoveredLinks,
+    FetchOutcome,
+    FetchTask,
+    Link,
+    Millis,
+    Payload,
+    Record,
+    Seed,
+)
+from trawl.rules import Rules
+from trawl.settings import Settings
+from trawl.url import canonical, fetch_id, host_of, request_key
+
+_CRAWLS_MAX = 256
+_ORIGINS_MAX = 65_536
+
+
+class FrontierStage:
+    """Admits URLs, releases fetches politely paced, and learns from their outcomes.
+
+    One instance owns the hosts of its shards. `step` takes Seed, DiscoveredLinks, FetchOutcome and CrawlControl; `due`
+    gives the fetches that may start now.
+    """
+
+    def __init__(self, store: FrontierStore, rules: Rules, clock: Clock, settings: Settings) -> None:
+        self._store = store
+        self._rules = rules
+        self._clock = clock
+        self._settings = settings
+        self._canonical = canonical_rules(settings)
+        self._outcomes = Outcomes(store, rules, settings)
+        self._gates: OrderedDict[str, Gate] = OrderedDict()
+        self._announced: OrderedDict[tuple[str, str], None] = OrderedDict()
+
+    async def step(self, record: Record) -> Sequence[Record]:
+        """Take one record in; the records that follow from it."""
+        match record:
+            case Seed():
+                return await self._seed(record)
+            case DiscoveredLinks():
+                await self._discovered(record)
+                return ()
+            case FetchOutcome():
+                return await self._outcomes.take(record)
+            case CrawlControl():
+                await self._control(record)
+                return ()
+        raise TypeError(f"the frontier takes no {type(record).__name__}")
+
+    async def due(self, now_ms: Millis, limit: int) -> Sequence[Record]:
+        """At most `limit` fetches that may start now, and what their release discloses (a host's sitemaps).
+
+        Expired leases return to the queue first. Requests that robots.txt refuses end here, without a fetch.
+        """
+        await self._store.reap(now_ms)
+        lease_ms = int(1000 * self._settings.frontier.lease_seconds)
+        released: list[Record] = [
+            self._robots_task(origin, now_ms, now_ms + lease_ms)
+            for origin in await self._store.lease_robots(now_ms, limit, lease_ms)
+        ]
+        tasks = len(released)
+        while tasks < limit:
+            origins_max = self._settings.frontier.hosts_ready_max
+            leased = await self._store.lease(now_ms, limit - tasks, lease_ms, origins_max=origins_max)
+            for request in leased:
+                records = await self._release(request, now_ms, now_ms + lease_ms)
+                tasks += any(isinstance(record, FetchTask) for record in records)
+                released.extend(records)
+            if not leased:
+                break
+        return released
+
+    # Seeds and links
+
+    async def _seed(self, seed: Seed) -> Sequence[Record]:
+        try:
+            url = canonical(seed.url, self._canonical)
+        except InvalidUrlError as error:
+            letter = DeadLetter(
+                stage=Stage.FRONTIER,
+                reason="invalid_url",
+                topic="trawl.seeds",
+                payload=Payload(inline=seed.url.encode(), size_bytes=len(seed.url.encode())),
+                error=f"the seed {seed.url[:200]!r} is not a URL that can be crawled: {error}",
+                at_ms=self._clock.now_ms(),
+            )
+            return (letter,)
+        await self._store.put_crawl(with_seed(await self._store.crawl(seed.crawl_id), seed, url))
+        link = Link(url=url, purpose=PURPOSES[seed.kind], found=Found.SEED, lastmod_ms=None)
+        return by_host(seed.crawl_id, url, (link,), self._canonical)
+
+    async def _discovered(self, found: DiscoveredLinks) -> None:
+        gate = await self._gate(found.crawl_id)
+        if gate is None:
+            await self._store.count_refusals(found.crawl_id, "unknown_crawl", len(found.links))
+            return
+        if found.chain_request_key is not None and found.links:
+            gate = await self._widened(found, gate)
+        if not gate.allows_host(found.target_host):
+            await self._store.count_refusals(found.crawl_id, "out_of_scope", len(found.links))
+            return
+        refused: dict[str, int] = {}
+        await self._admit(await self._unseen(found, gate, refused), refused)
+        for reason, count in refused.items():
+            await self._store.count_refusals(found.crawl_id, reason, count)
+
+    async def _unseen(self, found: DiscoveredLinks, gate: Gate, refused: dict[str, int]) -> list[Candidate]:
+        now_ms = self._clock.now_ms()
+        candidates: dict[int, Candidate] = {}
+        for link in found.links:
+            judged = gate.judge(link, found, now_ms)
+            if isinstance(judged, str):
+                refused[judged] = refused.get(judged, 0) + 1
+            else:
+                candidates.setdefault(judged.request.request_key, judged)
+        seen = await self._store.seen(list(candidates)) if candidates else ()
+        return [candidate for candidate, known in zip(candidates.values(), seen, strict=True) if not known]
+
+    async def _admit(self, candidates: Sequence[Candidate], refused: dict[str, int]) -> None:
+        accepted: list[Request] = []
+        counts = await self._store.templates([candidate.request.template for candidate in candidates])
+        for candidate, count in zip(candidates, counts, strict=True):
+            request = candidate.request
+            reason: str | None = template_trap(candidate.template, count, request.request_key, self._settings.frontier)
+            if reason is None and await self._disallowed(request):
+                reason = "robots_disallowed"
+            if reason is None:
+                accepted.append(request)
+            else:
+                refused[str(reason)] = refused.get(str(reason), 0) + 1
+        if not accepted:
+            return
+        limits = self._settings.frontier
+        admissions = await self._store.admit(
+            accepted, queue_urls_max=limits.queue_urls_max, host_urls_max=limits.host_urls_max
+        )
+        for admission in admissions:
+            if not admission.admitted and admission.reason != "seen":
+                refused[admission.reason] = refused.get(admission.reason, 0) + 1
+            if admission.evicted_url:
+                refused["evicted"] = refused.get("evicted", 0) + 1
+
+    async def _disallowed(self, request: Request) -> bool:
+        """Whether rules that are known already forbid it; seeds are queued all the same, to end with an outcome."""
+        if request.found is Found.SEED:
+            return False
+        ruling = await self._rules.ruling(request.origin, request.url)
+        return ruling.reason == "robots_disallowed"
+
+    async def _widened(self, found: DiscoveredLinks, gate: Gate) -> Gate:
+        """A seed's own redirect (example.com to www.example.com) widens the crawl's scope by its target."""
+        policy = gate.policy
+        first = await self._store.request(found.chain_request_key or 0)
+        if first is None or first.request.found is not Found.SEED:
+            return gate
+        try:
+            url = canonical(found.links[0].url, self._canonical)
+        except InvalidUrlError:
+            return gate
+        seed = next((scope for scope in policy.scopes if host_of(scope.url) == host_of(first.request.url)), None)
+        if seed is None or any(scope.url == url for scope in policy.scopes):
+            return gate
+        target = SeedScope(url=url, kind=seed.kind, allowed_domains=seed.allowed_domains)
+        await self._store.put_crawl(replace(policy, scopes=(*policy.scopes, target)))
+        return await self._gate(policy.crawl_id) or gate
+
+    async def _gate(self, crawl_id: str) -> Gate | None:
+        policy = await self._store.crawl(crawl_id)
+        if policy is None:
+            return None
+        gate = self._gates.get(crawl_id)
+        if gate is None or gate.policy != policy:
+            gate = self._gates[crawl_id] = Gate.compile(policy, self._settings)
+            if len(self._gates) > _CRAWLS_MAX:
+                self._gates.popitem(last=False)
+        return gate
+
+    async def _control(self, control: CrawlControl) -> None:
+        policy = await self._store.crawl(control.crawl_id)
+        if policy is None:
+            return
+        if control.action in {ControlAction.PAUSE, ControlAction.CANCEL}:
+            await self._store.put_crawl(replace(policy, paused=True))
+        elif control.action is ControlAction.RESUME:
+            await self._store.put_crawl(replace(policy, paused=False))
+        elif control.action is ControlAction.LIMIT:
+            await self._store.put_crawl(replace(policy, pages_max=control.pages_max))
+
+    # Release
+
+    def _robots_task(self, origin: str, now_ms: Millis, expires_ms: Millis) -> FetchTask:
+        key = request_key("", f"{origin}/robots.txt")
+        return FetchTask(
+            fetch_id=fetch_id(key, Purpose.ROBOTS, RenderMode.STATIC, now_ms),
+            crawl_id="",
+            request_key=key,
+            url=f"{origin}/robots.txt",
+            purpose=Purpose.ROBOTS,
+            found=Found.ROBOTS,
+            scheduled_at_ms=now_ms,
+            released_at_ms=now_ms,
+            expires_at_ms=expires_ms,
+        )
+
+    async def _release(self, request: Request, now_ms: Millis, expires_ms: Millis) -> list[Record]:
+        if request.attempt > self._settings.frontier.attempts_max:
+            await self._outcomes.exhausted(request, now_ms)
+            return []
+        ruling = await self._rules.ruling(request.origin, request.url)
+        if not ruling.allowed:
+            await self._outcomes.not_released(request, ruling, now_ms)
+            return []
+        policy = await self._store.crawl(request.crawl_id) or CrawlPolicy(crawl_id=request.crawl_id)
+        task = FetchTask(
+            fetch_id=request.fetch_id,
+            crawl_id=request.crawl_id,
+            request_key=request.request_key,
+            url=request.url,
+            purpose=request.purpose,
+            depth=request.depth,
+            found=request.found,
+            validators=request.validators,
+            attempt=request.attempt,
+            scheduled_at_ms=request.scheduled_at_ms,
+            released_at_ms=now_ms,
+            expires_at_ms=expires_ms,
+            chain=request.chain,
+            chain_request_key=request.chain_request_key,
+            tags=policy.tags,
+            dedup_scope=policy.dedup_scope,
+        )
+        return [*await self._sitemaps(request), task]
+
+    async def _sitemaps(self, request: Request) -> list[Record]:
+        """The sitemaps that robots.txt names, once per crawl and origin (again after a restart, then seen)."""
+        announced = (request.crawl_id, request.origin)
+        if announced in self._announced:
+            return []
+        self._announced[announced] = None
+        if len(self._announced) > _ORIGINS_MAX:
+            self._announced.popitem(last=False)
+        urls = (await self._rules.robots(request.origin)).sitemaps
+        links = [Link(url=url, purpose=Purpose.SITEMAP, found=Found.ROBOTS) for url in urls[:500]]
+        return list(by_host(request.crawl_id, f"{request.origin}/robots.txt", links, self._canonical))

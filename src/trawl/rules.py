@@ -1,0 +1,87 @@
+"""What robots.txt says of a URL now: the one place where a stored entry becomes a verdict (RFC 9309, section 2.3.1)."""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from trawl.kinds import RobotsState
+from trawl.ports import Clock, RobotsEntry, RobotsStore
+from trawl.records import Millis
+from trawl.robots import Robots
+from trawl.settings import RobotsSettings
+
+_ENTRIES_MAX = 4096
+_EMPTY = Robots.parse(b"")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ruling:
+    """A verdict on one URL."""
+
+    allowed: bool
+    reason: str = ""
+    """Why not: robots_disallowed, robots_unavailable, robots_unknown."""
+    detail: str = ""
+    """One line for people: the rule, its line and its group, or why robots.txt is unavailable."""
+    expires_ms: Millis = 0
+    """When robots.txt is fetched again; 0 if it is unknown."""
+
+
+class Rules:
+    """Verdicts from a RobotsStore, with the parsed rules of recently used origins kept in memory."""
+
+    def __init__(self, store: RobotsStore, clock: Clock, settings: RobotsSettings, agent: str) -> None:
+        self._store = store
+        self._clock = clock
+        self._settings = settings
+        self._agent = agent
+        self._parsed: OrderedDict[str, tuple[RobotsEntry, Robots]] = OrderedDict()
+
+    def forget(self, origin: str) -> None:
+        """Read the origin's entry anew at the next use; call it when its robots.txt was fetched."""
+        self._parsed.pop(origin, None)
+
+    async def ruling(self, origin: str, url: str) -> Ruling:
+        """Whether this URL of that origin may be fetched now."""
+        found = await self._entry(origin)
+        if found is None:
+            return Ruling(allowed=False, reason="robots_unknown", detail=f"robots.txt of {origin} is not known yet")
+        entry, robots = found
+        if entry.state is RobotsState.UNAVAILABLE and not self._serves(entry):
+            detail = f"robots.txt of {origin} is unavailable ({entry.detail or entry.reason}), so nothing is fetched"
+            allowed = entry.good_at_ms is not None and self._settings.after_last_good == "allow"
+            reason = "" if allowed else "robots_unavailable"
+            return Ruling(allowed=allowed, reason=reason, detail=detail, expires_ms=entry.expires_at_ms)
+        verdict = robots.verdict(self._agent, url)
+        if verdict.allowed:
+            return Ruling(allowed=True, expires_ms=entry.expires_at_ms)
+        detail = f"robots.txt line {verdict.line}: {verdict.rule} (group {verdict.group})"
+        return Ruling(allowed=False, reason="robots_disallowed", detail=detail, expires_ms=entry.expires_at_ms)
+
+    async def robots(self, origin: str) -> Robots:
+        """The origin's parsed rules; empty rules if there are none."""
+        found = await self._entry(origin)
+        return found[1] if found else _EMPTY
+
+    async def entry(self, origin: str) -> RobotsEntry | None:
+        """The origin's stored entry."""
+        found = await self._entry(origin)
+        return found[0] if found else None
+
+    def _serves(self, entry: RobotsEntry) -> bool:
+        if entry.good_at_ms is None:
+            return False
+        return self._clock.now_ms() - entry.good_at_ms <= 1000 * self._settings.last_good_seconds_max
+
+    async def _entry(self, origin: str) -> tuple[RobotsEntry, Robots] | None:
+        cached = self._parsed.get(origin)
+        if cached is not None and cached[0].expires_at_ms > self._clock.now_ms():
+            self._parsed.move_to_end(origin)
+            return cached
+        entry = await self._store.get(origin)
+        if entry is None or entry.state is RobotsState.UNKNOWN:
+            return None
+        parsed = (entry, Robots.parse(entry.body) if entry.body else _EMPTY)
+        self._parsed[origin] = parsed
+        if len(self._parsed) > _ENTRIES_MAX:
+            self._parsed.popitem(last=False)
+        return parsed
