@@ -5,6 +5,7 @@ the default that an older reader falls back to when it meets a value it does not
 """
 
 from enum import StrEnum
+from typing import Final
 
 
 class SeedKind(StrEnum):
@@ -168,3 +169,7 @@ class ControlAction(StrEnum):
     CANCEL = "cancel"
     LIMIT = "limit"
     TAKEDOWN = "takedown"
+
+
+DUPLICATE_WITHDRAWAL: Final = "duplicate"
+"""Why a document is withdrawn whose text another one has; the duplicate gate tells its outcome, not the indexer."""
