@@ -4,13 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from trawl.dedup.namespace import namespace_of
-from trawl.kinds import Novelty, OutcomeClass, Stage
+from trawl.kinds import DUPLICATE_WITHDRAWAL, Novelty, OutcomeClass, Stage
 from trawl.ports import Clock, DedupVerdict, Fingerprint, FingerprintIndex, Tap
 from trawl.records import ExtractedDocument, FetchOutcome, Payload, Record, UniqueDocument
 from trawl.settings import DedupSettings
-
-DUPLICATE_WITHDRAWAL = "duplicate"
-"""The withdrawal of a document whose text another one has; its outcome is told by this stage, not by the indexer."""
 
 
 class DedupStage:

@@ -145,25 +145,28 @@ def _chunk_id(identity: bytes, ordinal: int) -> Key:
 
 def _sections(blocks: Iterable[Block]) -> Iterator[_Section]:
     """The blocks parted at every heading, and wherever the heading path changes without one."""
+    cleaned: dict[tuple[str, ...], tuple[str, ...]] = {}
     path: tuple[str, ...] = ()
     content: list[Block] = []
     opened = False
     for block in blocks:
         heading = block.kind is BlockKind.HEADING
-        own = _own_path(block) if heading else _clean_path(block.heading_path)
+        if block.heading_path not in cleaned:
+            cleaned[block.heading_path] = _clean_path(block.heading_path)
+        own = _own_path(block, cleaned[block.heading_path]) if heading else cleaned[block.heading_path]
         if heading or own != path:
             if content or opened:
                 yield _Section(path, tuple(content))
             path, content, opened = own, [], heading
-        if (heading and len(_clean(block.text)) > HEADING_CHARS_MAX) or (not heading and _body(block)):
+        if len(_clean(block.text)) > HEADING_CHARS_MAX if heading else _body(block):
             content.append(block)
     if content or opened:
         yield _Section(path, tuple(content))
 
 
-def _own_path(heading: Block) -> tuple[str, ...]:
+def _own_path(heading: Block, above: tuple[str, ...]) -> tuple[str, ...]:
     """The path of what follows a heading, whether or not its own path already ends with it."""
-    title, above = _clean(heading.text)[:HEADING_CHARS_MAX], _clean_path(heading.heading_path)
+    title = _clean(heading.text)[:HEADING_CHARS_MAX]
     if not title or (above and above[-1] == title):
         return above
     return (*above, title)[-HEADING_LEVELS_MAX:]
@@ -187,7 +190,12 @@ def _body(block: Block) -> str:
 def _pieces(blocks: Sequence[Block], settings: IndexSettings) -> Iterator[str]:
     """The texts of the chunks of one section."""
     size_max = _size_max(settings)
-    text, places = _joined([part for block in blocks for part in _render(block, settings)], size_max)
+    parts = [part for block in blocks for part in _render(block, settings)]
+    text = _SEPARATOR.join(part.text for part in parts)
+    if len(text) <= size_max:
+        yield text
+        return
+    places = _places(parts, size_max)
     spans = cut(text, places, size_max)
     strong = [place.offset for place in places if place.strength is not Strength.WORD]
     for before, span in zip([None, *spans], spans, strict=False):
@@ -202,8 +210,8 @@ def _size_max(settings: IndexSettings) -> int:
     return max(1, min(int(settings.chunk_chars_target * _TARGET_SHARE), settings.chunk_chars_max))
 
 
-def _joined(parts: Sequence[_Rendered], size_max: int) -> tuple[str, list[Place]]:
-    """The section as one text, and the places where it may be cut."""
+def _places(parts: Sequence[_Rendered], size_max: int) -> list[Place]:
+    """Where the joined parts of a section may be cut: between any two, and inside those that are not atomic."""
     places: list[Place] = []
     offset = 0
     for part in parts:
@@ -212,7 +220,7 @@ def _joined(parts: Sequence[_Rendered], size_max: int) -> tuple[str, list[Place]
         if not part.atomic:
             places += sentence_places(part.text, start=offset, size_max=size_max)
         offset += len(part.text) + len(_SEPARATOR)
-    return _SEPARATOR.join(part.text for part in parts), places
+    return places
 
 
 def _overlap_start(before: Span, span: Span, strong: Sequence[int], settings: IndexSettings) -> int:
