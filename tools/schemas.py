@@ -2,8 +2,6 @@
 
     python tools/schemas.py            write the current schemas
     python tools/schemas.py --check    write nothing; exit with 1 and name the files that differ
-    python tools/schemas.py --freeze   also keep them in schemas/history/, at a release: bytes written by a frozen
-                                       schema can be read for ever
 
 Nothing here decides what is compatible; people review the files, and tests/contract/ proves that they agree with the
 dataclasses and still read old bytes.
@@ -40,19 +38,7 @@ def main(arguments: list[str]) -> int:
         return 1 if stale else 0
     for path in stale:
         path.write_text(texts[path], "utf-8")
-    if "--freeze" in arguments:
-        freeze(texts)
     return 0
-
-
-def freeze(texts: dict[Path, str]) -> None:
-    """Keep the current schemas in the history, each under a name with its fingerprint."""
-    from trawl.adapters.avro import fingerprint  # noqa: PLC0415 - only here is the extra needed
-
-    for path, text in texts.items():
-        kept = FOLDER / "history" / f"{path.stem}.{fingerprint(text).hex()}.avsc"
-        kept.parent.mkdir(exist_ok=True)
-        kept.write_text(text, "utf-8")
 
 
 def schema_text_of(cls: type) -> str:
