@@ -3,6 +3,7 @@
 import datetime as dt
 import ipaddress
 import ssl
+from collections.abc import Sequence
 from pathlib import Path
 
 from cryptography import x509
@@ -12,6 +13,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from tests.site.model import Tls
 
+_NAMES_PER_CERTIFICATE = 64
 _DAY = dt.timedelta(days=1)
 Key = ec.EllipticCurvePrivateKey
 
@@ -26,16 +28,26 @@ class Authority:
         self._other_key, self._other_certificate = _root("An authority that nobody trusts")
         self._leaf_key = ec.generate_private_key(ec.SECP256R1())
         self._contexts: dict[tuple[str, Tls], ssl.SSLContext] = {}
+        self._shared: dict[str, tuple[str, ...]] = {}
         self.ca_file.write_bytes(self._certificate.public_bytes(serialization.Encoding.PEM))
+
+    def share(self, hosts: Sequence[str]) -> None:
+        """Let these hosts share certificates of up to 64 names: a context costs 1.5 ms and 100 kB, of a page's 3 ms."""
+        for start in range(0, len(hosts), _NAMES_PER_CERTIFICATE):
+            names = tuple(hosts[start : start + _NAMES_PER_CERTIFICATE])
+            self._shared.update((name, names) for name in names)
 
     def context(self, host: str, tls: Tls = "good") -> ssl.SSLContext:
         """The server-side TLS context of a host, made at its first use."""
-        if (host, tls) not in self._contexts:
-            self._contexts[host, tls] = self._make_context(host, tls)
-        return self._contexts[host, tls]
+        names = self._shared.get(host, (host,)) if tls == "good" else (host,)
+        if (names[0], tls) not in self._contexts:
+            self._contexts[names[0], tls] = self._make_context(
+                ("wrong.invalid",) if tls == "wrong-name" else names, tls
+            )
+        return self._contexts[names[0], tls]
 
-    def _make_context(self, host: str, tls: Tls) -> ssl.SSLContext:
-        certificate = self._sign("wrong.invalid" if tls == "wrong-name" else host, tls)
+    def _make_context(self, names: Sequence[str], tls: Tls) -> ssl.SSLContext:
+        certificate = self._sign(names, tls)
         pem = self._folder / "leaf.pem"  # ssl loads certificates from files only; read at once, so one name is enough
         pem.write_bytes(_private_pem(self._leaf_key) + certificate.public_bytes(serialization.Encoding.PEM))
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -43,20 +55,22 @@ class Authority:
         context.set_alpn_protocols(["http/1.1"])
         return context
 
-    def _sign(self, host: str, tls: Tls) -> x509.Certificate:
+    def _sign(self, names: Sequence[str], tls: Tls) -> x509.Certificate:
         trusted = tls != "untrusted"
         issuer = self._certificate if trusted else self._other_certificate
         now = dt.datetime.now(dt.UTC)
         until = now - _DAY if tls == "expired" else now + 30 * _DAY
         builder = (
             x509.CertificateBuilder()
-            .subject_name(_name(host[:64]))
+            .subject_name(_name(names[0][:64]))
             .issuer_name(issuer.subject)
             .public_key(self._leaf_key.public_key())
             .serial_number(x509.random_serial_number())
             .not_valid_before(now - 30 * _DAY)
             .not_valid_after(until)
-            .add_extension(x509.SubjectAlternativeName(_alternative_names(host)), critical=False)
+            .add_extension(
+                x509.SubjectAlternativeName([one for name in names for one in _alternative_names(name)]), critical=False
+            )
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
             .add_extension(_issued_by(issuer), critical=False)
@@ -65,14 +79,12 @@ class Authority:
 
 
 def _alternative_names(host: str) -> list[x509.GeneralName]:
-    names: list[x509.GeneralName] = []
-    try:
-        names.append(x509.IPAddress(ipaddress.ip_address(host.strip("[]"))))
-    except ValueError:
-        names.append(x509.DNSName(host))
     if host in {"localhost", "127.0.0.1"}:
-        names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
-    return names
+        return [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+    try:
+        return [x509.IPAddress(ipaddress.ip_address(host.strip("[]")))]
+    except ValueError:
+        return [x509.DNSName(host)]
 
 
 def _root(name: str) -> tuple[Key, x509.Certificate]:

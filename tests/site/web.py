@@ -64,6 +64,7 @@ class FakeWeb:
         for site in sites:
             self._sites[site.host] = site
             self._default = self._default or site
+        self._authority.share([site.host for site in sites])
 
     # where it is
 
