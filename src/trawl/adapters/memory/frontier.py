@@ -1,0 +1,404 @@
+"""The frontier's state in memory: every queue is searched one by one, so that nothing can be out of step.
+
+Two facts are not part of the port: how far the clock has come (what is due is due as of the latest time that a method
+was told), and whether a request is paid for.
+"""
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from trawl.kinds import OutcomeClass, Purpose, RenderMode, RobotsState
+from trawl.ports import (
+    Admission,
+    Completion,
+    CrawlPolicy,
+    CrawlProgress,
+    OriginState,
+    OriginUpdate,
+    Request,
+    RequestRow,
+    TemplateCounts,
+)
+from trawl.records import Key, Millis
+from trawl.url import fetch_id
+
+_READABLE = frozenset({RobotsState.RULES, RobotsState.ALLOW_ALL})
+_PAID = frozenset({Purpose.PAGE, Purpose.AUTO})
+_UNCHARGED, _CHARGED, _SETTLED = 0, 1, 2  # not counted; counted in this visit; counted in a visit that has ended
+
+
+@dataclass(slots=True)
+class _Entry:
+    row: RequestRow
+    sequence: int
+    charge: int = _UNCHARGED
+    lease_until_ms: Millis = 0
+    ended: OutcomeClass | None = None  # the class of the last terminal outcome
+
+
+@dataclass(slots=True)
+class _Crawl:
+    policy: CrawlPolicy | None
+    charged: int = 0
+
+
+@dataclass(slots=True)
+class _Origin:
+    state: OriginState
+    sequence: int
+    robots_lease_until_ms: Millis = 0
+
+
+class MemoryFrontierStore:
+    """Request state, queues, leases and budgets."""
+
+    def __init__(self) -> None:
+        self._entries: dict[Key, _Entry] = {}
+        self._queues: dict[str, dict[Key, _Entry]] = {}  # what is queued, by origin
+        self._origins: dict[str, _Origin] = {}
+        self._crawls: dict[str, _Crawl] = {}
+        self._refusals: dict[tuple[str, str], int] = {}
+        self._templates: dict[Key, TemplateCounts] = {}
+        self._sequence = 0
+        self._now_ms: Millis = 0
+
+    # Crawls
+
+    async def put_crawl(self, policy: CrawlPolicy) -> None:
+        """Store or replace a crawl's policy."""
+        self._crawl(policy.crawl_id).policy = policy
+
+    async def crawl(self, crawl_id: str) -> CrawlPolicy | None:
+        """A crawl's policy, if its first seed has arrived."""
+        return self._crawls[crawl_id].policy if crawl_id in self._crawls else None
+
+    async def count_refusals(self, crawl_id: str, reason: str, count: int) -> None:
+        """Add to the crawl's refusals by reason."""
+        if count:
+            self._refusals[crawl_id, reason] = self._refusals.get((crawl_id, reason), 0) + count
+
+    async def progress(self, crawl_id: str) -> CrawlProgress:
+        """How far a crawl is."""
+        entries = [entry for entry in self._entries.values() if entry.row.request.crawl_id == crawl_id]
+        queued = [entry for entry in entries if entry.row.state == "queued"]
+        ended = [entry.ended.value for entry in entries if entry.ended is not None]
+        dues = [0 if self._is_due(entry) else entry.row.request.due_at_ms for entry in queued]
+        refusals = ((reason, count) for (crawl, reason), count in self._refusals.items() if crawl == crawl_id)
+        return CrawlProgress(
+            queued=len(queued),
+            leased=sum(entry.row.state == "leased" for entry in entries),
+            charged=self._crawls[crawl_id].charged if crawl_id in self._crawls else 0,
+            outcomes=tuple(sorted((name, ended.count(name)) for name in set(ended))),
+            refusals=tuple(sorted(refusals)),
+            next_due_ms=min(dues, default=None),
+        )
+
+    # Admission
+
+    async def seen(self, request_keys: Sequence[Key]) -> Sequence[bool]:
+        """For each key whether it was ever admitted (and not evicted)."""
+        return [key in self._entries for key in request_keys]
+
+    async def admit(
+        self, requests: Sequence[Request], *, queue_urls_max: int, host_urls_max: int
+    ) -> Sequence[Admission]:
+        """Queue each request that was never seen; at the cap the lowest score of all leaves, or the request itself."""
+        return [self._admit(request, queue_urls_max, host_urls_max) for request in requests]
+
+    def _admit(self, request: Request, queue_urls_max: int, host_urls_max: int) -> Admission:
+        if request.request_key in self._entries:
+            return Admission(admitted=False, reason="seen")
+        origin = self._origin(request.origin)
+        if origin.state.admitted >= host_urls_max:
+            return Admission(admitted=False, reason="host_budget")
+        evicted = ""
+        if sum(map(len, self._queues.values())) >= queue_urls_max:
+            queued = (entry for queue in self._queues.values() for entry in queue.values())
+            lowest = min(queued, key=lambda entry: (entry.row.request.score, -entry.sequence), default=None)
+            if lowest is None or lowest.row.request.score >= request.score:
+                return Admission(admitted=False, reason="queue_full")
+            evicted = lowest.row.request.url
+            self._evict(lowest)
+        self._crawl(request.crawl_id)
+        self._sequence += 1
+        row = RequestRow(request=replace(request, fetch_id=0), state="queued")
+        entry = self._entries[request.request_key] = _Entry(row, self._sequence)
+        self._queues.setdefault(request.origin, {})[request.request_key] = entry
+        origin.state = replace(origin.state, admitted=origin.state.admitted + 1, queued=origin.state.queued + 1)
+        counts = self._templates.get(request.template, TemplateCounts())
+        self._templates[request.template] = replace(counts, admitted=counts.admitted + 1)
+        return Admission(admitted=True, evicted_url=evicted)
+
+    def _evict(self, entry: _Entry) -> None:
+        """A request that was never visited is forgotten; another visit of one that was is called off."""
+        if entry.row.visits:
+            self._move(entry, "done")
+            return
+        self._move(entry, "gone")
+        self._refund(entry)
+        del self._entries[entry.row.request.request_key]
+
+    async def readmit(self, crawl_id: str, now_ms: Millis) -> int:
+        """Queue every finished request of a crawl for another visit, scheduled now; how many."""
+        done = [
+            entry
+            for entry in self._entries.values()
+            if entry.row.state == "done" and entry.row.request.crawl_id == crawl_id
+        ]
+        for entry in done:
+            self._move(entry, "queued", attempt=1, scheduled_at_ms=now_ms, due_at_ms=now_ms)
+        return len(done)
+
+    async def templates(self, templates: Sequence[Key]) -> Sequence[TemplateCounts]:
+        """What is known of each template."""
+        return [self._templates.get(template, TemplateCounts()) for template in templates]
+
+    # Leases
+
+    async def lease_robots(self, now_ms: Millis, limit: int, lease_ms: int) -> Sequence[str]:
+        """Origins that have queued requests but no current robots.txt, each leased for one robots fetch."""
+        self._now_ms = max(self._now_ms, now_ms)
+        wanted = [(wake, self._origins[name].sequence, name) for name, wake in self._robots_wanted().items()]
+        ready = [name for wake, _, name in sorted(wanted) if wake <= now_ms][:limit]
+        for name in ready:
+            self._origins[name].robots_lease_until_ms = now_ms + lease_ms
+        return ready
+
+    async def lease(self, now_ms: Millis, limit: int, lease_ms: int, *, origins_max: int) -> Sequence[Request]:
+        """Up to `limit` due requests, best score first within an origin, least recently served origin first."""
+        self._now_ms = max(self._now_ms, now_ms)
+        ready = [origin for origin in self._origins.values() if self._is_ready(origin, now_ms)]
+        ready.sort(key=lambda origin: (origin.state.last_served_ms, origin.sequence))
+        turns = ready[: max(0, min(limit, origins_max))]
+        leased: list[Request] = []
+        while turns and len(leased) < limit:
+            served = [
+                origin for origin in turns if len(leased) < limit and self._serve(origin, leased, now_ms, lease_ms)
+            ]
+            turns = [origin for origin in served if self._is_ready(origin, now_ms)]
+        return leased
+
+    def _serve(self, origin: _Origin, leased: list[Request], now_ms: Millis, lease_ms: int) -> bool:
+        """Lease the best due request of an origin; False if none is left."""
+        due = self._due(origin)
+        entry = min(due, key=lambda entry: (-entry.row.request.score, entry.sequence), default=None)
+        if entry is None:
+            return False
+        request = entry.row.request
+        if request.purpose in _PAID and entry.charge == _UNCHARGED:
+            entry.charge = _CHARGED
+            self._crawl(request.crawl_id).charged += 1
+        entry.lease_until_ms = now_ms + lease_ms
+        new_id = fetch_id(request.request_key, request.purpose, RenderMode.STATIC, request.scheduled_at_ms)
+        self._move(entry, "leased", fetch_id=new_id)
+        next_at_ms = now_ms + origin.state.delay_ms
+        origin.state = replace(origin.state, last_served_ms=now_ms, next_at_ms=next_at_ms)
+        leased.append(entry.row.request)
+        return True
+
+    async def complete(self, completion: Completion) -> bool:
+        """End a lease; False, and nothing is changed, if that fetch id does not hold it."""
+        entry = self._entries.get(completion.request_key)
+        if entry is None or entry.row.state != "leased" or entry.row.request.fetch_id != completion.fetch_id:
+            return False
+        if not completion.charged:
+            self._refund(entry)
+        if completion.duplicate is not None:
+            template = entry.row.request.template
+            counts = self._templates.get(template, TemplateCounts())
+            self._templates[template] = replace(
+                counts, results=counts.results + 1, duplicates=counts.duplicates + completion.duplicate
+            )
+        entry.row = _told(entry.row, completion)
+        if completion.requeue_at_ms is not None:
+            self._move(entry, "queued", attempt=completion.attempt, due_at_ms=completion.requeue_at_ms, fetch_id=0)
+            return True
+        entry.ended = completion.outcome
+        entry.charge = _SETTLED if entry.charge else _UNCHARGED
+        entry.row = replace(entry.row, visits=entry.row.visits + 1)
+        self._move(entry, "done", fetch_id=0)
+        return True
+
+    async def reap(self, now_ms: Millis) -> Sequence[Request]:
+        """Return requests whose lease has expired to the queue, with one attempt more; which."""
+        expired = [
+            entry for entry in self._entries.values() if entry.row.state == "leased" and entry.lease_until_ms <= now_ms
+        ]
+        for entry in sorted(expired, key=lambda entry: (entry.lease_until_ms, entry.sequence)):
+            self._move(entry, "queued", attempt=entry.row.request.attempt + 1, fetch_id=0)
+        return [entry.row.request for entry in sorted(expired, key=lambda e: (e.lease_until_ms, e.sequence))]
+
+    async def release_leases(self) -> int:
+        """Return every leased request to the queue unchanged: for the one owner's start after a crash; how many."""
+        leased = [entry for entry in self._entries.values() if entry.row.state == "leased"]
+        for entry in leased:
+            self._move(entry, "queued", fetch_id=0)
+        for origin in self._origins.values():
+            origin.robots_lease_until_ms = 0
+        return len(leased)
+
+    # Origins
+
+    async def origin(self, origin: str) -> OriginState | None:
+        """What is known of an origin."""
+        return self._origins[origin].state if origin in self._origins else None
+
+    async def update_origin(self, origin: str, update: OriginUpdate) -> OriginState:
+        """Set fields of an origin (created if new); its state afterwards."""
+        known = self._origin(origin)
+        known.state = updated(known.state, update)
+        if update.robots is not None:
+            known.robots_lease_until_ms = 0
+        return known.state
+
+    async def origins(self, limit: int) -> Sequence[OriginState]:
+        """Origins, most queued first."""
+        ordered = sorted(self._origins.values(), key=lambda origin: (-origin.state.queued, origin.sequence))
+        return [origin.state for origin in ordered[:limit]]
+
+    async def next_event_ms(self, now_ms: Millis) -> Millis | None:
+        """The earliest time at which a lease or a robots fetch could become possible; None if nothing waits."""
+        self._now_ms = max(self._now_ms, now_ms)
+        times = list(self._robots_wanted().values())
+        for entry in self._waiting():
+            state = self._origins[entry.row.request.origin].state
+            if not self._is_due(entry):
+                times.append(entry.row.request.due_at_ms)
+            elif self._has_robots(state) and state.leased < state.concurrency_max:
+                times.append(max(state.next_at_ms, state.blocked_until_ms))
+        return max(now_ms, min(times)) if times else None
+
+    # Rows
+
+    async def request(self, request_key: Key) -> RequestRow | None:
+        """One request with its state."""
+        return self._entries[request_key].row if request_key in self._entries else None
+
+    async def rows(self, crawl_id: str) -> AsyncIterator[RequestRow]:
+        """Every request of a crawl, in the order of admission."""
+        for entry in sorted(self._entries.values(), key=lambda entry: entry.sequence):
+            if entry.row.request.crawl_id == crawl_id:
+                yield entry.row
+
+    # What the methods share
+
+    def _crawl(self, crawl_id: str) -> _Crawl:
+        return self._crawls.setdefault(crawl_id, _Crawl(None))
+
+    def _origin(self, origin: str) -> _Origin:
+        return self._origins.setdefault(origin, _Origin(OriginState(origin=origin), len(self._origins)))
+
+    def _waiting(self) -> Iterable[_Entry]:
+        """Queued requests of crawls that may spend on them."""
+        return (entry for queue in self._queues.values() for entry in queue.values() if self._may_spend(entry))
+
+    def _due(self, origin: _Origin) -> Iterable[_Entry]:
+        queue = self._queues.get(origin.state.origin, {})
+        return (entry for entry in queue.values() if self._is_due(entry) and self._may_spend(entry))
+
+    def _may_spend(self, entry: _Entry) -> bool:
+        crawl = self._crawl(entry.row.request.crawl_id)
+        policy = crawl.policy or CrawlPolicy(crawl_id="")
+        within = entry.charge != _UNCHARGED or not policy.pages_max or crawl.charged < policy.pages_max
+        return within and not policy.paused
+
+    def _is_due(self, entry: _Entry) -> bool:
+        return entry.row.request.due_at_ms <= self._now_ms
+
+    def _has_robots(self, state: OriginState) -> bool:
+        return state.robots in _READABLE and state.robots_expires_ms > self._now_ms
+
+    def _is_ready(self, origin: _Origin, now_ms: Millis) -> bool:
+        state = origin.state
+        open_ = max(state.next_at_ms, state.blocked_until_ms) <= now_ms
+        ready = open_ and self._has_robots(state) and state.leased < state.concurrency_max
+        return ready and any(True for _ in self._due(origin))
+
+    def _robots_wanted(self) -> dict[str, Millis]:
+        """Origins with work but without robots.txt, and when each may be asked."""
+        wanted = {}
+        for name in {entry.row.request.origin for entry in self._waiting()}:
+            origin = self._origins[name]
+            if not self._has_robots(origin.state):
+                state = origin.state
+                wanted[name] = max(state.blocked_until_ms, state.robots_expires_ms, origin.robots_lease_until_ms)
+        return wanted
+
+    def _refund(self, entry: _Entry) -> None:
+        if entry.charge == _CHARGED:
+            entry.charge = _UNCHARGED
+            self._crawl(entry.row.request.crawl_id).charged -= 1
+
+    def _move(
+        self,
+        entry: _Entry,
+        state: str,
+        *,
+        attempt: int | None = None,
+        scheduled_at_ms: Millis | None = None,
+        due_at_ms: Millis | None = None,
+        fetch_id: Key = 0,
+    ) -> None:
+        """Change a request's state, and the counts of its origin with it."""
+        old, request = entry.row.state, entry.row.request
+        changed = replace(
+            request,
+            attempt=request.attempt if attempt is None else attempt,
+            scheduled_at_ms=request.scheduled_at_ms if scheduled_at_ms is None else scheduled_at_ms,
+            due_at_ms=request.due_at_ms if due_at_ms is None else due_at_ms,
+            fetch_id=fetch_id,
+        )
+        entry.row = replace(entry.row, request=changed, state=state)
+        queue = self._queues.setdefault(request.origin, {})
+        queue.pop(request.request_key, None)
+        if state == "queued":
+            queue[request.request_key] = entry
+        origin = self._origin(request.origin)
+        origin.state = replace(
+            origin.state,
+            queued=origin.state.queued + (state == "queued") - (old == "queued"),
+            leased=origin.state.leased + (state == "leased") - (old == "leased"),
+        )
+
+
+def updated(state: OriginState, update: OriginUpdate) -> OriginState:
+    """The state of an origin with an update applied (pure)."""
+    blocked_until_ms = state.blocked_until_ms
+    if update.unblock:
+        blocked_until_ms = update.blocked_until_ms or 0
+    elif update.blocked_until_ms is not None:
+        blocked_until_ms = max(blocked_until_ms, update.blocked_until_ms)
+    delay_ms = state.delay_ms if update.delay_ms is None else update.delay_ms
+    return replace(
+        state,
+        robots=state.robots if update.robots is None else update.robots,
+        robots_expires_ms=state.robots_expires_ms if update.robots_expires_ms is None else update.robots_expires_ms,
+        blocked_until_ms=blocked_until_ms,
+        delay_ms=delay_ms,
+        next_at_ms=state.last_served_ms + delay_ms if state.last_served_ms else state.next_at_ms,
+        concurrency_max=state.concurrency_max if update.concurrency_max is None else update.concurrency_max,
+        failures=state.failures if update.failures is None else update.failures,
+    )
+
+
+def _told(row: RequestRow, completion: Completion) -> RequestRow:
+    """A row with what its last fetch told (pure).
+
+    A document that is known stays known; of what it is a duplicate is told anew each time, except by an answer that
+    nothing has changed.
+    """
+    request = row.request
+    if completion.validators is not None:
+        request = replace(request, validators=completion.validators)
+    keeps = completion.duplicate_of is None and completion.outcome is OutcomeClass.UNCHANGED
+    return replace(
+        row,
+        request=request,
+        outcome=completion.outcome,
+        reason=completion.reason,
+        status=completion.status,
+        detail=completion.detail,
+        at_ms=completion.at_ms,
+        document_key=row.document_key if completion.document_key is None else completion.document_key,
+        duplicate_of=row.duplicate_of if keeps else completion.duplicate_of,
+    )
