@@ -54,10 +54,13 @@ class _Section:
 
 @dataclass(frozen=True, slots=True)
 class _Rendered:
-    """One block as text; an atomic one is not cut any further."""
+    """One block, or a part of a large one, as text."""
 
     text: str
-    atomic: bool
+    atomic: bool = False
+    """It is not cut any further."""
+    alone: bool = False
+    """It is a chunk of its own, joined to nothing."""
 
 
 def chunk_document(document: ExtractedDocument, settings: IndexSettings) -> tuple[Chunk, ...]:
@@ -189,11 +192,24 @@ def _body(block: Block) -> str:
 
 def _pieces(blocks: Sequence[Block], settings: IndexSettings) -> Iterator[str]:
     """The texts of the chunks of one section."""
+    run: list[_Rendered] = []
+    for part in (part for block in blocks for part in _render(block, settings)):
+        if part.alone:
+            yield from _run_pieces(run, settings)
+            yield part.text
+            run = []
+        else:
+            run.append(part)
+    yield from _run_pieces(run, settings)
+
+
+def _run_pieces(parts: Sequence[_Rendered], settings: IndexSettings) -> Iterator[str]:
+    """The texts of the chunks of neighbouring parts."""
     size_max = _size_max(settings)
-    parts = [part for block in blocks for part in _render(block, settings)]
     text = _SEPARATOR.join(part.text for part in parts)
     if len(text) <= size_max:
-        yield text
+        if text:
+            yield text
         return
     places = _places(parts, size_max)
     spans = cut(text, places, size_max)
@@ -235,7 +251,7 @@ def _render(block: Block, settings: IndexSettings) -> Iterator[_Rendered]:
     """A block as text; a table or code block over the hard limit as several, each with header or fence."""
     text = _body(block)
     if block.kind not in {BlockKind.TABLE, BlockKind.CODE}:
-        yield _Rendered(text, atomic=False)
+        yield _Rendered(text)
     elif len(text) <= settings.chunk_chars_max:
         yield _Rendered(text, atomic=True)
     else:
@@ -244,7 +260,9 @@ def _render(block: Block, settings: IndexSettings) -> Iterator[_Rendered]:
         if size_max < _size_max(settings) // 2:  # a frame that fills half of each piece is not worth repeating
             head, body, foot, size_max = "", text, "", _size_max(settings)
         for span in cut(body, line_places(body, size_max=size_max), size_max):
-            yield _Rendered(head + body[span.start : span.end].rstrip("\n") + foot, atomic=True)
+            piece = body[span.start : span.end].strip("\n")
+            if piece.strip():
+                yield _Rendered(head + piece + foot, alone=True)
 
 
 def _frame(kind: BlockKind, text: str) -> tuple[str, str, str]:
