@@ -220,7 +220,8 @@ class FrontierStore(Protocol):
     async def lease(self, now_ms: Millis, limit: int, lease_ms: int, *, origins_max: int) -> Sequence[Request]:
         """Up to `limit` due requests, best score first within an origin, least recently served origin first.
 
-        Only origins whose robots.txt is known and current, that are not blocked, paced or at their concurrency, and
+        Only origins whose robots.txt is known and current (any state but UNKNOWN: with UNAVAILABLE a last good copy may
+        serve, and the caller ends or delays what none allows), that are not blocked, paced or at their concurrency, and
         crawls that are not paused and have budget left. Each result carries its new fetch id (`trawl.url.fetch_id`,
         of the request key, purpose, static render mode and scheduled time). A request of purpose page counts against
         the crawl's budget from here on.

@@ -22,7 +22,6 @@ from trawl.ports import (
 from trawl.records import Key, Millis
 from trawl.url import fetch_id
 
-_READABLE = frozenset({RobotsState.RULES, RobotsState.ALLOW_ALL})
 _PAID = frozenset({Purpose.PAGE, Purpose.AUTO})
 _UNCHARGED, _CHARGED, _SETTLED = 0, 1, 2  # not counted; counted in this visit; counted in a visit that has ended
 
@@ -306,7 +305,7 @@ class MemoryFrontierStore:
         return entry.row.request.due_at_ms <= self._now_ms
 
     def _has_robots(self, state: OriginState) -> bool:
-        return state.robots in _READABLE and state.robots_expires_ms > self._now_ms
+        return state.robots is not RobotsState.UNKNOWN and state.robots_expires_ms > self._now_ms
 
     def _is_ready(self, origin: _Origin, now_ms: Millis) -> bool:
         state = origin.state
