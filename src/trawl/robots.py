@@ -42,7 +42,7 @@ _SITEMAP_TYPES: Final = ("sitemap", "site-map")
 _GROUP_NAME: Final = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
 _EXTENSION_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,63}")
 _TARGET: Final = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:(?=//))?(?://)?[^/?;#]*([^#]*)")
-_ODD: Final = re.compile(r"%[0-9A-Fa-f]{2}|[^A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]")
+_ODD: Final = re.compile(r"%(?:[0-9A-Fa-f]{2})?|[^A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]")
 _NUMBER: Final = re.compile(r"\d{1,9}(?:\.\d{1,9})?|\.\d{1,9}")
 _REQUEST_RATE: Final = re.compile(
     r"(\d{1,6})\s*/\s*(\d{1,6})\s*([smh]?)(?:\s+(\d{4})\s*-\s*(\d{4}))?", re.ASCII | re.IGNORECASE
@@ -426,15 +426,15 @@ def _target(url: str) -> str:
 def _spell(text: str, *, decode: bool, encode_high: bool) -> str:
     """Bring percent-encoding into one spelling; the very same object if there is nothing to do.
 
-    Always: hexadecimal digits in upper case, ASCII that no URL may hold encoded. `decode`: unreserved octets decoded.
-    `encode_high`: octets beyond ASCII encoded.
+    Always: hexadecimal digits in upper case; ASCII that no URL may hold, and a percent sign that starts no octet,
+    encoded as in the canonical form. `decode`: unreserved octets decoded. `encode_high`: octets beyond ASCII encoded.
     """
     if _ODD.search(text) is None:
         return text
 
     def respell(match: re.Match[str]) -> str:
         found = match[0]
-        if found[0] == "%" and len(found) == 3:
+        if len(found) == 3:
             octet = int(found[1:], 16)
             return chr(octet) if decode and octet in _UNRESERVED else found.upper()
         if found.isascii() or encode_high:

@@ -13,7 +13,7 @@ Host key: `example.com`, or `example.com:8080` if the port is not the scheme's o
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final, Self
@@ -445,7 +445,7 @@ def is_pattern(template: str) -> bool:
     return "{" in template
 
 
-def repeats(segments: list[str]) -> int:
+def repeats(segments: Sequence[str]) -> int:
     """How often in a row the most repeated run of at most eight segments appears; 1 if none does twice."""
     most = min(1, len(segments))
     for size in range(1, min(REPEAT_BLOCK_MAX, len(segments) // 2) + 1):
