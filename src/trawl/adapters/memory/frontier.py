@@ -7,7 +7,8 @@ was told), and whether a request is paid for.
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from trawl.kinds import OutcomeClass, Purpose, RenderMode, RobotsState
+from trawl.adapters.transitions import CHARGED, CHARGED_PURPOSES, SETTLED, UNCHARGED, told, updated
+from trawl.kinds import OutcomeClass, RenderMode, RobotsState
 from trawl.ports import (
     Admission,
     Completion,
@@ -22,15 +23,12 @@ from trawl.ports import (
 from trawl.records import Key, Millis
 from trawl.url import fetch_id
 
-_PAID = frozenset({Purpose.PAGE, Purpose.AUTO})
-_UNCHARGED, _CHARGED, _SETTLED = 0, 1, 2  # not counted; counted in this visit; counted in a visit that has ended
-
 
 @dataclass(slots=True)
 class _Entry:
     row: RequestRow
     sequence: int
-    charge: int = _UNCHARGED
+    charge: int = UNCHARGED
     lease_until_ms: Millis = 0
     ended: OutcomeClass | None = None  # the class of the last terminal outcome
 
@@ -139,6 +137,7 @@ class MemoryFrontierStore:
 
     async def readmit(self, crawl_id: str, now_ms: Millis) -> int:
         """Queue every finished request of a crawl for another visit, scheduled now; how many."""
+        self._now_ms = max(self._now_ms, now_ms)
         done = [
             entry
             for entry in self._entries.values()
@@ -184,8 +183,8 @@ class MemoryFrontierStore:
         if entry is None:
             return False
         request = entry.row.request
-        if request.purpose in _PAID and entry.charge == _UNCHARGED:
-            entry.charge = _CHARGED
+        if request.purpose in CHARGED_PURPOSES and entry.charge == UNCHARGED:
+            entry.charge = CHARGED
             self._crawl(request.crawl_id).charged += 1
         entry.lease_until_ms = now_ms + lease_ms
         new_id = fetch_id(request.request_key, request.purpose, RenderMode.STATIC, request.scheduled_at_ms)
@@ -208,18 +207,19 @@ class MemoryFrontierStore:
             self._templates[template] = replace(
                 counts, results=counts.results + 1, duplicates=counts.duplicates + completion.duplicate
             )
-        entry.row = _told(entry.row, completion)
+        entry.row = told(entry.row, completion)
         if completion.requeue_at_ms is not None:
             self._move(entry, "queued", attempt=completion.attempt, due_at_ms=completion.requeue_at_ms, fetch_id=0)
             return True
         entry.ended = completion.outcome
-        entry.charge = _SETTLED if entry.charge else _UNCHARGED
+        entry.charge = SETTLED if entry.charge else UNCHARGED
         entry.row = replace(entry.row, visits=entry.row.visits + 1)
         self._move(entry, "done", fetch_id=0)
         return True
 
     async def reap(self, now_ms: Millis) -> Sequence[Request]:
         """Return requests whose lease has expired to the queue, with one attempt more; which."""
+        self._now_ms = max(self._now_ms, now_ms)
         expired = [
             entry for entry in self._entries.values() if entry.row.state == "leased" and entry.lease_until_ms <= now_ms
         ]
@@ -298,7 +298,7 @@ class MemoryFrontierStore:
     def _may_spend(self, entry: _Entry) -> bool:
         crawl = self._crawl(entry.row.request.crawl_id)
         policy = crawl.policy or CrawlPolicy(crawl_id="")
-        within = entry.charge != _UNCHARGED or not policy.pages_max or crawl.charged < policy.pages_max
+        within = entry.charge != UNCHARGED or not policy.pages_max or crawl.charged < policy.pages_max
         return within and not policy.paused
 
     def _is_due(self, entry: _Entry) -> bool:
@@ -324,8 +324,8 @@ class MemoryFrontierStore:
         return wanted
 
     def _refund(self, entry: _Entry) -> None:
-        if entry.charge == _CHARGED:
-            entry.charge = _UNCHARGED
+        if entry.charge == CHARGED:
+            entry.charge = UNCHARGED
             self._crawl(entry.row.request.crawl_id).charged -= 1
 
     def _move(
@@ -358,46 +358,3 @@ class MemoryFrontierStore:
             queued=origin.state.queued + (state == "queued") - (old == "queued"),
             leased=origin.state.leased + (state == "leased") - (old == "leased"),
         )
-
-
-def updated(state: OriginState, update: OriginUpdate) -> OriginState:
-    """The state of an origin with an update applied (pure)."""
-    blocked_until_ms = state.blocked_until_ms
-    if update.unblock:
-        blocked_until_ms = update.blocked_until_ms or 0
-    elif update.blocked_until_ms is not None:
-        blocked_until_ms = max(blocked_until_ms, update.blocked_until_ms)
-    delay_ms = state.delay_ms if update.delay_ms is None else update.delay_ms
-    return replace(
-        state,
-        robots=state.robots if update.robots is None else update.robots,
-        robots_expires_ms=state.robots_expires_ms if update.robots_expires_ms is None else update.robots_expires_ms,
-        blocked_until_ms=blocked_until_ms,
-        delay_ms=delay_ms,
-        next_at_ms=state.last_served_ms + delay_ms if state.last_served_ms else state.next_at_ms,
-        concurrency_max=state.concurrency_max if update.concurrency_max is None else update.concurrency_max,
-        failures=state.failures if update.failures is None else update.failures,
-    )
-
-
-def _told(row: RequestRow, completion: Completion) -> RequestRow:
-    """A row with what its last fetch told (pure).
-
-    A document that is known stays known; of what it is a duplicate is told anew each time, except by an answer that
-    nothing has changed.
-    """
-    request = row.request
-    if completion.validators is not None:
-        request = replace(request, validators=completion.validators)
-    keeps = completion.duplicate_of is None and completion.outcome is OutcomeClass.UNCHANGED
-    return replace(
-        row,
-        request=request,
-        outcome=completion.outcome,
-        reason=completion.reason,
-        status=completion.status,
-        detail=completion.detail,
-        at_ms=completion.at_ms,
-        document_key=row.document_key if completion.document_key is None else completion.document_key,
-        duplicate_of=row.duplicate_of if keeps else completion.duplicate_of,
-    )
