@@ -1,0 +1,94 @@
+"""The group of commands, its exit codes, and how errors are told."""
+
+import sys
+from typing import Any
+
+import click
+
+from trawl._version import __version__
+from trawl.errors import SettingsError, StoreError, TrawlError
+
+EXIT_CODES = """\b
+Exit codes:
+  0    done
+  1    done, but not one page could be fetched, or nothing was found
+  2    the command, a setting or a URL cannot be used
+  3    a store cannot serve: folder in use, disk full, newer version, damaged
+  130  interrupted; the same command goes on where it stopped
+"""
+
+_COMMANDS = {
+    "crawl": ("trawl.cli.crawl", "crawl"),
+    "extract": ("trawl.cli.extract", "extract"),
+    "search": ("trawl.cli.search", "search"),
+    "status": ("trawl.cli.status", "status"),
+    "robots": ("trawl.cli.inspect", "robots"),
+    "url": ("trawl.cli.inspect", "url"),
+}
+
+
+class _Commands(click.Group):
+    """Loads a command when it is asked for, so that `trawl --help` is quick."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names, in the order of use."""
+        del ctx
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name."""
+        del ctx
+        if cmd_name not in _COMMANDS:
+            return None
+        module, name = _COMMANDS[cmd_name]
+        loaded = __import__(module, fromlist=[name])
+        command: click.Command = getattr(loaded, name)
+        return command
+
+
+@click.group(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=EXIT_CODES,
+)
+@click.version_option(__version__, "-V", "--version", prog_name="trawl", message="%(prog)s %(version)s")
+def cli() -> None:
+    r"""Crawl the web politely into a clean, searchable corpus.
+
+    \b
+      trawl crawl https://docs.example.com     crawl a site into ./crawls/docs.example.com
+      trawl search "how do I log in"           search what was crawled
+      trawl extract page.html                  one page as Markdown
+
+    Every setting can stand in a TOML file (--config), in a variable such as TRAWL_FETCH_BODY_BYTES_MAX, or on the
+    command line, which wins.
+    """
+
+
+def main() -> None:
+    """Run the command line and exit with one of the documented codes."""
+    try:
+        result: Any = cli.main(standalone_mode=False)
+    except click.exceptions.Abort:
+        click.echo("interrupted", err=True)
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except SettingsError as error:
+        _tell(error)
+        sys.exit(2)
+    except StoreError as error:
+        _tell(error)
+        sys.exit(3)
+    except TrawlError as error:
+        _tell(error)
+        sys.exit(2)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)
+    sys.exit(result if isinstance(result, int) else 0)
+
+
+def _tell(error: TrawlError) -> None:
+    click.echo(f"trawl: {error}", err=True)

@@ -1,0 +1,95 @@
+"""From options of the command line to settings."""
+
+import os
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from trawl.errors import SettingsError
+from trawl.settings import Settings, load
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def config_option(command: _F) -> _F:
+    """The `--config` option."""
+    option = click.option("--config", type=click.Path(dir_okay=False, path_type=Path), help="A TOML file of settings.")
+    return option(command)
+
+
+def json_option(command: _F) -> _F:
+    """The `--json` option."""
+    return click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")(command)
+
+
+def network_options(command: _F) -> _F:
+    """How the network is reached."""
+    for option in (
+        click.option("--allow-network", multiple=True, metavar="CIDR", help="Fetch from this private network too."),
+        click.option("--ca-file", metavar="PEM", help="Trust these certificate authorities instead of the system's."),
+        click.option("--proxy", metavar="URL", help="Fetch through this HTTP, HTTPS or SOCKS5 proxy."),
+        click.option("--header", multiple=True, metavar="'HOST: NAME: VALUE'", help="Send a header to one host."),
+        click.option("--user-agent", metavar="UA", help="Who we are; its first token is looked up in robots.txt."),
+    ):
+        command = option(command)
+    return command
+
+
+def settings_of(config: Path | None, options: Mapping[str, Any]) -> Settings:
+    """Settings from file, environment and the command line; raises SettingsError."""
+    document: dict[str, Any] = {}
+    if config is not None:
+        try:
+            document = tomllib.loads(config.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise SettingsError(f"there is no settings file {config}") from None
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise SettingsError(f"the settings file {config} cannot be read: {error}") from error
+    settings = load(document, os.environ)
+    return _checked(_with_options(settings, options))
+
+
+def _with_options(settings: Settings, options: Mapping[str, Any]) -> Settings:
+    def given(**names: str) -> dict[str, Any]:
+        found = {setting: options.get(option) for setting, option in names.items()}
+        return {setting: value for setting, value in found.items() if value not in {None, ()}}
+
+    return replace(
+        settings,
+        fetch=replace(
+            settings.fetch,
+            **given(
+                user_agent="user_agent",
+                headers="header",
+                proxy="proxy",
+                ca_file="ca_file",
+                allow_networks="allow_network",
+            ),
+        ),
+        politeness=replace(
+            settings.politeness, **given(delay_seconds="delay", per_host_concurrency="per_host_concurrency")
+        ),
+        embedded=replace(
+            settings.embedded,
+            **given(fetch_workers="fetch_workers", extract_workers="extract_workers", index_workers="index_workers"),
+        ),
+    )
+
+
+def _checked(settings: Settings) -> Settings:
+    for network in settings.fetch.allow_networks:
+        try:
+            ip_network(network)
+        except ValueError as error:
+            raise SettingsError(f"--allow-network {network} is not a network in CIDR form: {error}") from error
+    for header in settings.fetch.headers:
+        if header.count(":") < 2:
+            raise SettingsError(f"--header {header!r} cannot be used; it takes 'HOST: NAME: VALUE'")
+    if settings.fetch.ca_file and not Path(settings.fetch.ca_file).is_file():
+        raise SettingsError(f"--ca-file {settings.fetch.ca_file} is not a file")
+    return settings
