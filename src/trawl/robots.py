@@ -32,6 +32,8 @@ LINE_BYTES_MAX: Final = 16_664
 """Google's parser keeps one byte less than this of a line (2,083 characters of a URL, eight times)."""
 EXTENSION_LINES_MAX: Final = 2_000
 """Lines kept that are no rules; the rest of them is ignored, so that a page served as robots.txt stays small."""
+WILDCARD_RULES_MAX: Final = 2_000
+"""Wildcard rules of an agent that are matched in full; beyond, a Disallow holds from its first wildcard on."""
 ANY_AGENT: Final = "*"
 ROBOTS_PATH: Final = "/robots.txt"
 
@@ -315,6 +317,17 @@ class _Pattern:
     anchored: bool
     chars_min: int
 
+    @property
+    def prefix(self) -> str | None:
+        """The text that every path that matches starts with, and no other; none for a true wildcard or anchor.
+
+        One `*` at the end adds a character of priority and no more, so that of two prefixes that match the longer one
+        is never of lower priority.
+        """
+        if self.anchored or self.pieces[1:] not in {(), ("",)} or self.chars > len(self.pieces[0]) + 1:
+            return None
+        return self.pieces[0]
+
     def matches(self, path: str) -> bool:
         """Greedy from the left, which is right for `*`; each character of the path is passed once."""
         if len(path) < self.chars_min or not path.startswith(self.pieces[0]):
@@ -334,16 +347,28 @@ class _Pattern:
 
 
 class _PatternSet:
-    """Patterns of which the longest that matches is wanted: plain prefixes by dictionary, the others in turn."""
+    """Patterns of which the longest that matches is wanted: plain prefixes by dictionary, the others in turn.
 
-    def __init__(self, patterns: Iterable[tuple[str, _Pattern]]) -> None:
+    Only so many are tried in turn, the longest ones, since an owner of both a robots.txt and its links could else make
+    each verdict take 100 ms. The rest become prefixes that match more than was asked, or with `drop_rest` nothing.
+    """
+
+    def __init__(self, patterns: Iterable[tuple[str, _Pattern]], *, drop_rest: bool) -> None:
         self._prefixes: dict[str, _Pattern] = {}
         wild: dict[str, _Pattern] = {}
         for text, pattern in patterns:
-            plain = len(pattern.pieces) == 1 and not pattern.anchored
-            (self._prefixes if plain else wild).setdefault(text, pattern)
-        self._lengths = tuple(sorted({len(text) for text in self._prefixes}, reverse=True))
-        self._wild = tuple(sorted(wild.values(), key=lambda pattern: -pattern.chars))
+            prefix = pattern.prefix
+            if prefix is None:
+                wild.setdefault(text, pattern)
+            elif prefix not in self._prefixes or pattern.chars > self._prefixes[prefix].chars:
+                self._prefixes[prefix] = pattern
+        self._lengths = _lengths(self._prefixes)
+        ordered = sorted(wild.values(), key=lambda pattern: -pattern.chars)
+        self._wild = tuple(ordered[:WILDCARD_RULES_MAX])
+        self._rest: dict[str, _Pattern] = {}
+        for pattern in () if drop_rest else ordered[WILDCARD_RULES_MAX:]:
+            self._rest.setdefault(pattern.pieces[0], pattern)
+        self._rest_lengths = _lengths(self._rest)
 
     def longest(self, path: str) -> _Pattern | None:
         best = None
@@ -355,8 +380,16 @@ class _PatternSet:
             if best is not None and pattern.chars <= best.chars:
                 break
             if pattern.matches(path):
-                return pattern
+                return pattern  # the rest are no longer than this
+        for chars in self._rest_lengths:
+            rest = self._rest.get(path[:chars])
+            if rest is not None and (best is None or rest.chars > best.chars):
+                best = rest
         return best
+
+
+def _lengths(prefixes: Iterable[str]) -> tuple[int, ...]:
+    return tuple(sorted({len(prefix) for prefix in prefixes}, reverse=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,7 +421,9 @@ def _compile(robots: Robots, token: str) -> _AgentRules:
     rules = [rule for group in groups for rule in group.rules if rule.value]
     allow = (pair for rule in rules if rule.allow for pair in _allow_patterns(rule))
     disallow = (pair for rule in rules if not rule.allow for pair in _disallow_patterns(rule))
-    return _AgentRules(name if groups else None, _PatternSet(allow), _PatternSet(disallow))
+    return _AgentRules(
+        name if groups else None, _PatternSet(allow, drop_rest=True), _PatternSet(disallow, drop_rest=False)
+    )
 
 
 def _allow_patterns(rule: _RuleLine) -> Iterator[tuple[str, _Pattern]]:

@@ -9,6 +9,7 @@ from tests.data import require
 from trawl.robots import (
     EXTENSION_LINES_MAX,
     LINE_BYTES_MAX,
+    WILDCARD_RULES_MAX,
     DayWindow,
     RequestRate,
     Robots,
@@ -137,6 +138,10 @@ def test_case_12_an_empty_rule_changes_nothing(order: list[str]) -> None:
         ("Disallow: /", "/robots.txt", True),
         ("Disallow: /robots.txt", "/robots.txt", True),
         ("Disallow: /", "/robots.txt/x", False),
+        ("Disallow: /a*\nAllow: /a", "/ab", False),
+        ("Disallow: /a\nAllow: /a*", "/ab", True),
+        ("Disallow: /a*\nAllow: /ab", "/abc", True),
+        ("Disallow: /a***\nAllow: /ab", "/abc", False),
         ("Disallow: a", "/a", True),
         ("Disallow: *a", "/xa", False),
         ("Disallow: *", "/", False),
@@ -429,6 +434,34 @@ def test_a_hostile_pattern_takes_little_time(pattern: str) -> None:
     for _ in range(20):
         robots.verdict("trawl", f"{SITE}/{'a' * 2000}")
     assert time.perf_counter() - began < 1
+
+
+def test_wildcard_rules_beyond_the_limit_forbid_more_and_allow_nothing() -> None:
+    longer = "".join(f"Disallow: /long/*/{number:08}\n" for number in range(WILDCARD_RULES_MAX - 1))
+    text = f"User-agent: *\n{longer}Disallow: /a*b\n"
+    assert lets(text, "/a")
+    assert not lets(text, "/ab")
+    full = f"{text}Disallow: /c*\nDisallow: /d*$\nDisallow: /long/x\n"
+    assert [lets(full, path) for path in ("/ab", "/a", "/b", "/c", "/d", "/long/x/y")] == [
+        False,
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
+    over = f"User-agent: *\n{longer}Disallow: /long/*/x\nDisallow: /a*b\nAllow: /a*c\n"
+    assert [lets(over, path) for path in ("/a", "/ab", "/ac", "/b")] == [False, False, True, True]
+
+
+def test_a_hostile_file_of_wildcard_rules_takes_little_time() -> None:
+    body = b"User-agent: *\n" + b"".join(b"Disallow: /*a%d*b\n" % number for number in range(40_000))
+    robots = Robots.parse(body)
+    robots.verdict("trawl", SITE)
+    began = time.perf_counter()
+    for _ in range(10):
+        robots.verdict("trawl", f"{SITE}/{'a' * 2000}")
+    assert time.perf_counter() - began < 0.5
 
 
 def test_the_largest_file_is_read_and_asked_in_little_time() -> None:
