@@ -21,6 +21,7 @@ class StoredPage:
     chunks: tuple[Key, ...] = ()
     """The manifest: ids of its chunks, in order."""
     indexed_at_ms: Millis = 0
+    """0 while a patch is being written: the manifest then names every chunk that may be there."""
 
 
 class PageStore(Protocol):
