@@ -12,7 +12,6 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.strategies import RECORD_TYPES, records_of
-from trawl.adapters import avro
 from trawl.adapters.avro import AvroCodec, fingerprint
 from trawl.adapters.schemas import schema_text
 from trawl.errors import RecordDecodeError, UnknownSchemaError
@@ -258,14 +257,12 @@ def test_a_hostile_length_allocates_nothing(length: bytes, before: bytes) -> Non
         tracemalloc.stop()
 
 
-def test_a_record_over_the_cap_is_refused_unread(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_record_over_the_cap_is_refused_unread() -> None:
     data = CODEC.encode(Seed(url="u" * 100))
-    monkeypatch.setattr(avro, "RECORD_BYTES_MAX", len(data))
-    assert CODEC.decode(Seed, data).url == "u" * 100
-    monkeypatch.setattr(avro, "RECORD_BYTES_MAX", len(data) - 1)
 
+    assert AvroCodec(record_bytes_max=len(data)).decode(Seed, data).url == "u" * 100
     with pytest.raises(RecordDecodeError, match="too long"):
-        CODEC.decode(Seed, data)
+        AvroCodec(record_bytes_max=len(data) - 1).decode(Seed, data)
 
 
 def decodes_or_refuses(codec: AvroCodec, data: bytes) -> None:

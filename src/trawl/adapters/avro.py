@@ -23,8 +23,9 @@ from trawl.plain import RECORD_CLASSES, from_avro, scalar_text, to_avro
 from trawl.records import Record
 
 NAMESPACE: Final = "trawl.v1"
-RECORD_BYTES_MAX: Final = 64 * 1024 * 1024
-"""Longer bytes are refused: decoded values take a bounded multiple of the bytes, so this bounds the memory."""
+RECORD_BYTES_MAX: Final = 8 * 1024 * 1024
+"""Longer bytes are refused unless a codec is told otherwise. A hostile record, all empty links, takes about 60 times its
+bytes in memory once decoded; no length that bytes claim allocates anything before the bytes are there."""
 
 _SINGLE_OBJECT: Final = b"\xc3\x01"
 _REGISTRY: Final = b"\x00"
@@ -55,12 +56,19 @@ class _Schema:
 class AvroCodec:
     """Encodes records by their current schemas and decodes them by any known one. Not tied to a thread or a loop."""
 
-    def __init__(self, *, registered: Mapping[int, str] | None = None, writers: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        *,
+        registered: Mapping[int, str] | None = None,
+        writers: Iterable[str] = (),
+        record_bytes_max: int = RECORD_BYTES_MAX,
+    ) -> None:
         """Know the current and all released schemas, and besides them those given.
 
         `registered` are the schemas of a registry by id: records whose current schema is among them are written in the
         registry's framing, others as single objects. `writers` are further schemas that others may have written with.
         """
+        self._record_bytes_max = record_bytes_max
         self._current = {name: _parse(schema_text(name)) for name in RECORD_CLASSES}
         known = [*map(_parse, released_schema_texts()), *map(_parse, writers), *self._current.values()]
         self._by_fingerprint = {schema.fingerprint: schema for schema in known}
@@ -100,10 +108,10 @@ class AvroCodec:
         """Give the record of a class, or of any class for None, that the bytes hold.
 
         Raises UnknownSchemaError if their schema is not known, and RecordDecodeError if they are broken, longer than
-        RECORD_BYTES_MAX, or another record than asked for.
+        `record_bytes_max`, or another record than asked for.
         """
-        if len(data) > RECORD_BYTES_MAX:
-            raise RecordDecodeError(f"A record of {len(data)} bytes is too long; at most {RECORD_BYTES_MAX} are read")
+        if len(data) > self._record_bytes_max:
+            raise RecordDecodeError(f"A record of {len(data)} bytes is too long, over {self._record_bytes_max}")
         writer, start = self._writer_of(data)
         name = cls.__name__ if cls else writer.name
         if writer.name != name or name not in self._current:
