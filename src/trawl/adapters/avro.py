@@ -24,7 +24,7 @@ from trawl.records import Record
 
 NAMESPACE: Final = "trawl.v1"
 RECORD_BYTES_MAX: Final = 8 * 1024 * 1024
-"""Longer bytes are refused unless a codec is told otherwise. A hostile record, all empty links, takes about 60 times its
+"""Longer bytes are refused unless a codec is told otherwise. A hostile record, all empty links, takes 60 times its
 bytes in memory once decoded; no length that bytes claim allocates anything before the bytes are there."""
 
 _SINGLE_OBJECT: Final = b"\xc3\x01"
