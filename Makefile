@@ -42,6 +42,14 @@ format: setup ## Format the code and mend what can be mended
 schemas: setup ## Write schemas/*.avsc from the records
 	@$(RUN) -m tools.schemas
 
+.PHONY: topics
+topics: setup ## Write the table of docs/topics.md from the topology
+	@$(RUN) -m tools.topics
+
+.PHONY: freeze
+freeze: setup ## At a release: keep the schemas and their golden bytes for ever
+	@$(RUN) -m tools.freeze
+
 .PHONY: docs
 docs: setup ## Write the generated pages of docs/
 	@$(RUN) -m tools.docs
