@@ -9,13 +9,14 @@ from curl_cffi import CurlECode
 from curl_cffi.requests.exceptions import RequestException
 
 from tests.data import DATA, require
-from tests.site import FakeWeb, Site, Tls, altered, sequence, with_headers
+from tests.site import FakeWeb, Request, Site, Tls, altered, sequence, with_headers
 from tests.site.clients import browser, crawl, exchange
 from tests.site.process import WebProcess
 from tests.site.responders.pages import encoded_as, html, negotiated, text, validated
 from tests.site.sites import archive, demo, onesite, onesite_generated, tiny
 from tests.site.sites.archive import archived_urls
 from tests.site.sites.tiny import tiny_paths
+from trawl.url import canonical
 
 
 async def test_one_server_plays_many_hosts_in_both_schemes(fake_web: FakeWeb) -> None:
@@ -202,6 +203,17 @@ async def test_archived_pages_are_served_under_their_own_hosts_and_schemes(fake_
             assert (await client.get(url, headers={"Accept-Encoding": "identity"})).content == response.content
             robots = await client.get("/".join([*url.split("/")[:3], "robots.txt"]))
             assert robots.status_code == 404
+
+
+@pytest.mark.data
+def test_archived_pages_are_also_found_by_their_canonical_urls() -> None:
+    require("wcxb-dev")
+    by_host = {site.host: site for site in archive(DATA)}
+    for url in archived_urls(DATA):
+        scheme, _, rest = canonical(url).partition("://")
+        host, _, target = rest.partition("/")
+        request = Request(0.0, "GET", scheme, host, 443, "/" + target, b"")
+        assert by_host[host].reply(request).status == 200, url
 
 
 async def test_the_demo_site_can_be_hosted_under_a_name(fake_web: FakeWeb) -> None:

@@ -89,7 +89,7 @@ class Connection(asyncio.Protocol):
 
     def _serve(self) -> None:
         """Answer the requests in the buffer until one needs a task or there is none left."""
-        while self._task is None and self._transport is not None:
+        while self._task is None and self._transport is not None and not self._transport.is_closing():
             if self._skip_bytes:
                 skipped = min(self._skip_bytes, len(self._buffer))
                 del self._buffer[:skipped]

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from collections import defaultdict
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,7 @@ from tests.site.message import Reply, Request
 from tests.site.model import NOT_FOUND, Page, Site, resolve
 
 DATA_SET = "wcxb-dev"
+_TRACKING = re.compile(r"(?<=[?&])(?:srsltid|gclid|fbclid|utm_\w+)=[^&]*&?")
 _KEPT = "!$&'()*+,-./:;=?@_~%"  # what clients leave as it is in a target
 
 
@@ -25,8 +27,14 @@ def archive(data: Path, *, robots: Page = NOT_FOUND) -> list[Site]:
     for url, file in archived_urls(data).items():
         parts = urlsplit(url)
         target = quote(parts.path or "/", safe=_KEPT) + (f"?{quote(parts.query, safe=_KEPT)}" if parts.query else "")
-        by_host[(parts.hostname or "")][target] = partial(_stored, parts.scheme, file)
+        page = partial(_stored, parts.scheme, file)
+        by_host[(parts.hostname or "")].update({target: page, _without_tracking(target): page})
     return [Site(host, pages) for host, pages in sorted(by_host.items())]
+
+
+def _without_tracking(target: str) -> str:
+    """The target without parameters that servers ignore and canonical forms drop; the real sites answer to both."""
+    return _TRACKING.sub("", target).rstrip("?&")
 
 
 def archived_urls(data: Path) -> dict[str, Path]:
