@@ -1,6 +1,8 @@
 """The fake web is a real server: it speaks HTTP and TLS as its users believe."""
 
 import asyncio
+import os
+import signal
 import time
 from collections.abc import Callable
 
@@ -236,5 +238,12 @@ def test_as_a_process_it_serves_counts_and_ends_with_its_input(web_process: Call
     assert web.hits("bad.test", "/status/500")[0].headers["x-asked"] == "yes"
     web.clear()
     assert (web.total(), web.gaps("bad.test")) == (0, [])
+    web.__exit__(None, None, None)
+    assert not web.ca_file.exists()
+
+
+def test_as_a_process_it_ends_cleanly_when_told_to(web_process: Callable[..., WebProcess]) -> None:
+    web = web_process("demo")
+    os.kill(web.pid, signal.SIGTERM)
     web.__exit__(None, None, None)
     assert not web.ca_file.exists()

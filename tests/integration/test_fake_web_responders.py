@@ -46,14 +46,15 @@ async def test_a_location_can_be_missing_or_any_bytes(fake_web: FakeWeb) -> None
 
 async def test_chains_end_and_loops_do_not(fake_web: FakeWeb) -> None:
     pages = {"/": "end", **redirects.chain(3, "/"), **redirects.loop("/l/1", "/l/2"), **redirects.growing()}
-    fake_web.add(Site("x.test", pages))
+    fake_web.add(Site("x.test", pages), *redirects.loop_of_hosts("a.test", "b.test", "c.test"))
     async with browser(fake_web) as client:
         end = await client.get("http://x.test/hop/1", allow_redirects=True)
         assert (end.text, end.redirect_count) == ("end", 3)
-        for path in ("/l/1", "/grow/"):
+        for url in ("http://x.test/l/1", "http://x.test/grow/", "http://a.test/around"):
             with pytest.raises(RequestException) as caught:
-                await client.get("http://x.test" + path, allow_redirects=True, max_redirects=20)
+                await client.get(url, allow_redirects=True, max_redirects=20)
             assert caught.value.code == CurlECode.TOO_MANY_REDIRECTS
+    assert {hit.host for hit in fake_web.hits(path="/around")} == {"a.test", "b.test", "c.test"}
 
 
 async def test_redirects_to_other_hosts_and_schemes_keep_the_target(fake_web: FakeWeb) -> None:

@@ -1,7 +1,7 @@
 """Redirects of every kind (RFC 9110, 15.4)."""
 
 from tests.site.message import Reply, Request
-from tests.site.model import Page
+from tests.site.model import Page, Site
 
 REDIRECT_STATUSES = (301, 302, 303, 307, 308)
 
@@ -46,6 +46,14 @@ def to_host(host: str, status: int = 301) -> Page:
         return redirect(f"{request.scheme}://{host}{request.target}", status)
 
     return responder
+
+
+def loop_of_hosts(*hosts: str, path: str = "/around", scheme: str = "http") -> list[Site]:
+    """One site a host; the same path on each redirects to the next host, and on the last to the first."""
+    following = (*hosts[1:], hosts[0])
+    return [
+        Site(here, {path: redirect(f"{scheme}://{there}{path}")}) for here, there in zip(hosts, following, strict=True)
+    ]
 
 
 def odd_locations(target: str = "/target") -> dict[str, Page]:
