@@ -66,6 +66,20 @@ class FetchSettings:
     """One request may take this long in all."""
     robots_seconds_max: float = 30.0
     """One request for robots.txt may take this long in all."""
+    encoding_layers_max: int = 2
+    """More content codings around one body end the fetch with bad_encoding."""
+    accept_language: str = "en,*;q=0.5"
+    """The Accept-Language header."""
+    connections_idle_max: int = 256
+    """Connections kept open for the next request of their host."""
+    dns_seconds_max: float = 10.0
+    """Resolving a name may take this long."""
+    dns_cache_seconds: float = 60.0
+    """A resolved name is remembered this long."""
+    dns_cache_names_max: int = 10_000
+    """Names remembered."""
+    dns_threads_max: int = 16
+    """Names resolved at the same time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,6 +232,10 @@ class EmbeddedSettings:
     """Extraction processes; 0 is one per core, 1 at the least."""
     index_workers: int = 1
     """Batches of documents indexed at the same time."""
+    index_documents_max: int = 16
+    """Documents embedded and indexed in one batch."""
+    patience_seconds: float = 30.0
+    """A crawl of which all that is left has to wait for longer than this ends; running it again goes on."""
     queue_records_max: int = 64
     """Records waiting before each stage."""
     inbox_records_max: int = 2_000

@@ -35,6 +35,8 @@ class HttpRequest:
     address: str = ""
     """The checked address to connect to; empty only through a proxy."""
     body_bytes_max: int = 20_000_000
+    cut_body: bool = False
+    """Whether a larger body is cut to `body_bytes_max` instead of failing."""
     total_seconds_max: float = 120.0
 
 
@@ -60,7 +62,7 @@ class HttpFailure:
     """A request that brought no usable answer."""
 
     reason: str
-    """Typed, for example connect_failed, tls_failed, timeout_first_byte, body_too_large, decode_ratio, truncated."""
+    """Typed, for example connect_failed, tls_failed, first_byte_timeout, body_too_large, decode_ratio, truncated."""
     detail: str
     """One line for people."""
     retryable: bool
