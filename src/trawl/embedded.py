@@ -23,6 +23,7 @@ from trawl.errors import StoreError
 from trawl.inbox import Inbox
 from trawl.kinds import ChangeKind, OutcomeClass, Stage
 from trawl.pipeline import route
+from trawl.plain import dump
 from trawl.ports import Clock, FrontierStore
 from trawl.records import (
     ChangeEvent,
@@ -315,7 +316,7 @@ class EmbeddedCrawl:
             stage=stage,
             reason=type(error).__name__,
             topic=route(record).name,
-            payload=Payload(inline=url.encode(), size_bytes=len(url.encode())),
+            payload=_payload(record),
             error=trace,
             at_ms=self._clock.now_ms(),
         )
@@ -325,6 +326,12 @@ class EmbeddedCrawl:
 def finished(crawl_id: str, at_ms: Millis, event_id: int) -> ChangeEvent:
     """The event that a crawl has nothing queued, leased or pending."""
     return ChangeEvent(event_id=event_id, kind=ChangeKind.CRAWL_FINISHED, crawl_id=crawl_id, at_ms=at_ms)
+
+
+def _payload(record: Record) -> Payload:
+    """The whole record as bytes, so that it can be inspected and replayed."""
+    data = dump(record)
+    return Payload(inline=data, size_bytes=len(data))
 
 
 def _url_of(record: Record) -> str:

@@ -1,0 +1,203 @@
+"""`trawl crawl`: from URLs to a folder of Markdown and a searchable corpus."""
+
+import asyncio
+import json
+import signal
+import sys
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from trawl.adapters.folder import FORMATS
+from trawl.assembly import CrawlPlan, CrawlRun
+from trawl.cli.options import config_option, json_option, network_options, settings_of
+from trawl.cli.progress import Progress, told
+from trawl.demo import DemoSite
+from trawl.errors import InvalidUrlError, SettingsError
+from trawl.frontier.admission import canonical_rules
+from trawl.kinds import ScopeKind
+from trawl.records import Seed
+from trawl.settings import Settings
+from trawl.url import canonical, hostname_of
+
+_DEMO_NETWORKS = ("127.0.0.0/8", "::1/128")
+
+
+@click.command()
+@click.argument("urls", nargs=-1, metavar="URL...")
+@click.option(
+    "--from-file", type=click.Path(dir_okay=False, path_type=Path), metavar="F", help="Read URLs from a file."
+)
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Where the results go.  [default: crawls/HOST]",
+)
+@click.option(
+    "--format",
+    "formats",
+    default="markdown,html,jsonl",
+    show_default=True,
+    metavar="LIST",
+    help="What is written besides the searchable database.",
+)
+@click.option(
+    "--max-depth",
+    type=click.IntRange(0),
+    default=16,
+    show_default=True,
+    metavar="N",
+    help="Follow links this many steps from a seed.",
+)
+@click.option(
+    "--max-pages", type=click.IntRange(0), default=0, metavar="N", help="Stop after N pages.  [default: no limit]"
+)
+@click.option(
+    "--scope",
+    type=click.Choice([kind.value for kind in ScopeKind]),
+    default="host",
+    show_default=True,
+    help="Which URLs are followed: the seed's host, its registrable domain, its folder, or any.",
+)
+@click.option("--allow-domain", multiple=True, metavar="D", help="Follow links to this domain too.")
+@click.option(
+    "--delay",
+    type=click.FloatRange(0),
+    metavar="SECONDS",
+    help="Least time between two fetches of a host.  [default: 1]",
+)
+@click.option(
+    "--per-host-concurrency", type=click.IntRange(1), metavar="N", help="Fetches of one host at once.  [default: 1]"
+)
+@click.option("--fetch-workers", type=click.IntRange(1), metavar="N", help="Fetches at once.  [default: 16]")
+@click.option(
+    "--extract-workers", type=click.IntRange(0), metavar="N", help="Extraction processes.  [default: one per core]"
+)
+@click.option("--index-workers", type=click.IntRange(1), metavar="N", help="Batches indexed at once.  [default: 1]")
+@network_options
+@click.option("--inline-html", is_flag=True, help="Put raw HTML into pages.jsonl, as base64 of gzip.")
+@click.option("--fresh", is_flag=True, help="Forget what the folder holds and begin anew.")
+@click.option("--demo", is_flag=True, help="Serve the bundled demo site on loopback and crawl it.")
+@config_option
+@json_option
+def crawl(urls: tuple[str, ...], config: Path | None, **options: Any) -> int:
+    """Crawl from URL... into a folder of Markdown, raw HTML, JSON lines and a searchable database.
+
+    Running the same command again goes on where it stopped, or visits the pages again if it was done. A private or
+    loopback address is refused unless --allow-network names it. With no URL the bundled demo site is crawled.
+    """
+    settings = settings_of(config, options)
+    wanted = [*urls, *_from_file(options["from_file"])]
+    demo = options["demo"] or (not wanted and options["from_file"] is None)
+    if not wanted and not demo:
+        raise SettingsError(f"there is no URL in {options['from_file']}")
+    return asyncio.run(_crawl(wanted, settings, options, demo=demo))
+
+
+async def _crawl(urls: list[str], settings: Settings, options: dict[str, Any], *, demo: bool) -> int:
+    async with AsyncExitStack() as stack:
+        if demo:
+            site = await stack.enter_async_context(DemoSite())
+            urls = [*urls, site.url]
+            settings = _for_demo(settings, options)
+        plan = _plan(urls, settings, options, demo=demo)
+        run = await stack.enter_async_context(CrawlRun(plan))
+        progress = stack.enter_context(Progress(run, quiet=options["as_json"]))
+        interrupted = await _until_done(run, progress)
+        summary = await run.summary(interrupted=interrupted)
+    if options["as_json"]:
+        click.echo(json.dumps(summary))
+    else:
+        click.echo(told(summary))
+    if interrupted:
+        return 130
+    return 0 if summary["pages"] or summary["unchanged"] else 1
+
+
+async def _until_done(run: CrawlRun, progress: Progress) -> bool:
+    """Run to the end; the first Ctrl-C finishes what is in flight, the second stops at once. Whether it was pressed."""
+    loop = asyncio.get_running_loop()
+    task = loop.create_task(run.run())
+    pressed = 0
+
+    def stop() -> None:
+        nonlocal pressed
+        pressed += 1
+        if pressed == 1:
+            progress.say("stopping: finishing what is in flight; Ctrl-C again stops at once")
+            run.stop()
+        else:
+            task.cancel()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop)
+    try:
+        await task
+    except asyncio.CancelledError:
+        if not pressed:
+            raise
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+    return pressed > 0
+
+
+def _plan(urls: list[str], settings: Settings, options: dict[str, Any], *, demo: bool) -> CrawlPlan:
+    rules = canonical_rules(settings)
+    seeds = []
+    for url in urls:
+        try:
+            form = canonical(url, rules)
+        except InvalidUrlError as error:
+            hint = f"; did you mean https://{url}?" if "://" not in url else ""
+            raise InvalidUrlError(f"{url!r} cannot be crawled: {error}{hint}") from error
+        seeds.append(
+            Seed(
+                url=form,
+                scope=ScopeKind(options["scope"]),
+                allowed_domains=tuple(options["allow_domain"]),
+                depth_max=options["max_depth"],
+                pages_max=options["max_pages"],
+            )
+        )
+    name = "demo" if demo else hostname_of(seeds[0].url).strip("[]")
+    return CrawlPlan(
+        folder=options["out"] or Path("crawls") / name.replace(":", "_"),
+        seeds=tuple(seeds),
+        settings=settings,
+        formats=_formats(options["formats"]),
+        inline_html=options["inline_html"],
+        fresh=options["fresh"],
+    )
+
+
+def _formats(text: str) -> frozenset[str]:
+    formats = frozenset(part.strip() for part in text.split(",") if part.strip())
+    unknown = formats - set(FORMATS)
+    if unknown:
+        raise SettingsError(f"--format {','.join(sorted(unknown))} is not known; the formats are {', '.join(FORMATS)}")
+    return formats
+
+
+def _for_demo(settings: Settings, options: dict[str, Any]) -> Settings:
+    politeness = settings.politeness
+    if options["delay"] is None:
+        politeness = replace(politeness, delay_seconds=0.02)
+    networks = (*settings.fetch.allow_networks, *_DEMO_NETWORKS)
+    return replace(settings, politeness=politeness, fetch=replace(settings.fetch, allow_networks=networks))
+
+
+def _from_file(path: Path | None) -> list[str]:
+    """URLs from a file, one a line; empty lines and lines that begin with # are passed over; - is standard input."""
+    if path is None:
+        return []
+    try:
+        text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"the URL list {path} cannot be read: {error}") from error
+    lines = (line.strip() for line in text.splitlines())
+    return [line for line in lines if line and not line.startswith("#")]

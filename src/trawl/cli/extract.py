@@ -1,0 +1,70 @@
+"""`trawl extract`: one page to standard output."""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from trawl.api import Extracted
+from trawl.api import extract as extract_html
+from trawl.assembly import Network
+from trawl.cli.options import config_option, json_option, network_options, settings_of
+from trawl.errors import SettingsError
+from trawl.frontier.admission import canonical_rules
+from trawl.settings import Settings
+from trawl.url import canonical
+
+
+@click.command()
+@click.argument("source", metavar="FILE|URL|-")
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(["markdown", "text", "json", "html"]),
+    default="markdown",
+    show_default=True,
+    help="What is printed.",
+)
+@click.option("--url", "address", metavar="URL", help="The page's own URL, to make links absolute.")
+@network_options
+@config_option
+@json_option
+def extract(source: str, kind: str, address: str | None, config: Path | None, as_json: bool, **options: Any) -> int:
+    """Print the main content of one page: a file, a URL (robots.txt is obeyed), or - for standard input."""
+    settings = settings_of(config, options)
+    found = _extracted(source, address, settings)
+    if found.reason:
+        click.echo(f"trawl: nothing was extracted from {source}: {found.reason}", err=True)
+        return 1
+    if as_json or kind == "json":
+        click.echo(json.dumps(found.plain(), ensure_ascii=False))
+    elif kind == "html":
+        click.echo(found.html)
+    else:
+        click.echo(found.markdown if kind == "markdown" else found.text)
+    return 0
+
+
+def _extracted(source: str, address: str | None, settings: Settings) -> Extracted:
+    if "://" in source:
+        url = canonical(source, canonical_rules(settings))
+        body, content_type, final_url = asyncio.run(_fetched(url, settings))
+        return extract_html(body, address or final_url, content_type=content_type, settings=settings.extract)
+    return extract_html(_read(source), address or "", settings=settings.extract)
+
+
+async def _fetched(url: str, settings: Settings) -> tuple[bytes, str, str]:
+    async with Network(settings) as network:
+        return await network.page(url)
+
+
+def _read(source: str) -> bytes:
+    if source == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return Path(source).read_bytes()
+    except OSError as error:
+        raise SettingsError(f"{source} cannot be read: {error.strerror or error}; a URL needs its https://") from error
