@@ -1,0 +1,1 @@
+"""The extractor stage: links, metadata, main content, Markdown; sitemaps and feeds."""

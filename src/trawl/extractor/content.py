@@ -1,0 +1,164 @@
+"""Main content: the page cut into segments, each scored, the kept ones as a tree of their own (pure).
+
+A segment is a run of inline content within one block element (a paragraph, a heading, an item's text, the text of a
+div), or one atomic block (code, a data table). Segments are scored with what their ancestors' names say, their text and
+link density and their neighbours; the kept ones are copied with their ancestors into the content tree, from which
+Markdown, text and blocks are made.
+"""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from trawl.extractor.boilerplate import HARD_TAGS, flags, is_hidden
+from trawl.extractor.tables import is_data_table
+from trawl.extractor.tree import Node
+
+_HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+
+
+@dataclass(slots=True)
+class Segment:
+    """One unit of the decision to keep or drop."""
+
+    container: Node
+    """The block element whose children `start` to `end` make the segment."""
+    start: int
+    end: int
+    flags: int
+    """The evidence of the element and all its ancestors."""
+    own: int
+    """The evidence of the container alone."""
+    depth: int
+    parts: list[str] = field(default_factory=list)
+    link_chars: int = 0
+    links: int = 0
+    images: int = 0
+    emphasised: int = 0
+    kind: str = "p"
+    text: str = ""
+    chars: int = 0
+
+
+class _Walk:
+    """Cuts a body into segments; one instance per page."""
+
+    def __init__(self) -> None:
+        self.found: list[Segment] = []
+
+    def block(self, node: Node, inherited: int, depth: int) -> None:
+        """A block element: its runs of inline content are segments, its block children are walked."""
+        own = flags(node)
+        seen = inherited | own
+        items = node.children
+        start = -1
+        for index, item in enumerate(items):
+            if type(item) is Node and item.blocky:
+                if start >= 0:
+                    self.run(node, start, index, seen, own, depth)
+                    start = -1
+                tag = item.tag
+                if tag in HARD_TAGS or (item.attrs and is_hidden(item)):
+                    continue
+                if tag == "pre" or (tag == "table" and is_data_table(item)):
+                    self.atom(node, index, item, seen | flags(item), depth)
+                else:
+                    self.block(item, seen, depth + 1)
+            elif start < 0:
+                start = index
+        if start >= 0:
+            self.run(node, start, len(items), seen, own, depth)
+
+    def run(self, node: Node, start: int, end: int, seen: int, own: int, depth: int) -> None:
+        """A run of inline content; one without text or image is nothing."""
+        segment = Segment(node, start, end, seen, own, depth, kind=node.tag)
+        inside_link = node.tag == "a"
+        _gather(segment, node.children[start:end], linked=inside_link or _linked(node))
+        self.close(segment)
+
+    def atom(self, node: Node, index: int, item: Node, seen: int, depth: int) -> None:
+        """A block that is kept or dropped whole."""
+        segment = Segment(node, index, index + 1, seen, flags(item), depth, kind=item.tag)
+        _gather(segment, item.children, linked=False)
+        self.close(segment)
+
+    def close(self, segment: Segment) -> None:
+        segment.text = " ".join("".join(segment.parts).split())
+        segment.chars = len(segment.text)
+        if segment.chars or segment.images:
+            self.found.append(segment)
+
+
+def segments(body: Node) -> list[Segment]:
+    """The segments of a page in document order; hidden elements, controls and empty runs give none."""
+    walk = _Walk()
+    walk.block(body, 0, 0)
+    return walk.found
+
+
+def _linked(node: Node) -> bool:
+    """Whether a link stands around this block (a card): looks three levels up."""
+    parent = node.parent
+    for _ in range(3):
+        if parent is None:
+            return False
+        if parent.tag == "a":
+            return True
+        parent = parent.parent
+    return False
+
+
+def _gather(segment: Segment, items: list[Node | str], *, linked: bool) -> None:
+    """Add the text and the links of inline items to the segment."""
+    parts = segment.parts
+    for item in items:
+        if type(item) is str:
+            parts.append(item)
+            if linked:
+                segment.link_chars += len(item.strip())
+        elif type(item) is Node:
+            tag = item.tag
+            if tag == "a":
+                segment.links += 1
+                _gather(segment, item.children, linked=True)
+            elif tag == "br":
+                parts.append(" ")
+            elif tag == "img":
+                segment.images += 1
+            elif tag not in HARD_TAGS and not (item.attrs and is_hidden(item)):
+                if item.blocky:
+                    parts.append(" ")
+                _gather(segment, item.children, linked=linked)
+
+
+def content_tree(body: Node, kept: list[Segment]) -> Node:
+    """A tree of the kept segments and their ancestors, in document order; what is copied by reference is not changed.
+
+    A table that only lays out the page becomes plain divisions.
+    """
+    root = Node("body", body.attrs, None)
+    copies: dict[int, Node] = {id(body): root}
+    for segment in kept:
+        copy = _copied(segment.container, copies)
+        copy.children.extend(segment.container.children[segment.start : segment.end])
+    return root
+
+
+_LAYOUT: Final = frozenset("table thead tbody tfoot tr td th caption colgroup center font".split())
+
+
+def _copied(node: Node, copies: dict[int, Node]) -> Node:
+    """The copy of an element, made with the copies of its ancestors where they are missing."""
+    path: list[Node] = []
+    current: Node | None = node
+    while current is not None and id(current) not in copies:
+        path.append(current)
+        current = current.parent
+    copy = copies[id(current)]
+    for original in reversed(path):
+        tag = "div" if original.tag in _LAYOUT else original.tag
+        inner = Node(tag, original.attrs, copy)
+        inner.blocky = True
+        copy.children.append(inner)
+        copies[id(original)] = inner
+        copy = inner
+    return copy
