@@ -1,0 +1,83 @@
+"""libcurl's errors as typed reasons (pure)."""
+
+from typing import Final
+
+from curl_cffi import CurlECode
+
+RETRYABLE: Final = frozenset(
+    {
+        "connect_failed",
+        "connect_timeout",
+        "connection_lost",
+        "first_byte_timeout",
+        "idle_timeout",
+        "protocol_error",
+        "tls_failed",
+        "total_timeout",
+        "truncated",
+    }
+)
+"""Reasons that another try may not meet; the others would only cost the host the same again."""
+
+SENTENCES: Final = {
+    "bad_encoding": "the body is not what its Content-Encoding says",
+    "body_too_large": "the body is larger than fetch.body_bytes_max",
+    "wire_too_large": "the body is larger on the wire than fetch.wire_bytes_max",
+    "decode_ratio": "the body unpacks to more than fetch.decode_ratio_max times its size",
+    "headers_too_large": "the header is larger than fetch.header_bytes_max or has more than fetch.header_count_max fields",
+    "first_byte_timeout": "no answer within fetch.first_byte_seconds_max",
+    "idle_timeout": "the answer paused for longer than fetch.idle_seconds_max",
+    "total_timeout": "the fetch took longer than fetch.total_seconds_max",
+    "connect_timeout": "no connection within fetch.connect_seconds_max",
+    "truncated": "the body ended early",
+    "peer_address_mismatch": "the connection leads to another address than the one that was checked",
+}
+"""What happened, for people, where libcurl does not say it."""
+
+_BY_CODE: Final = {
+    CurlECode.COULDNT_RESOLVE_PROXY: "connect_failed",
+    CurlECode.COULDNT_RESOLVE_HOST: "connect_failed",
+    CurlECode.COULDNT_CONNECT: "connect_failed",
+    CurlECode.PROXY: "connect_failed",
+    CurlECode.SSL_CONNECT_ERROR: "tls_failed",
+    CurlECode.PEER_FAILED_VERIFICATION: "tls_failed",
+    CurlECode.SSL_CERTPROBLEM: "tls_failed",
+    CurlECode.SSL_CIPHER: "tls_failed",
+    CurlECode.SSL_ISSUER_ERROR: "tls_failed",
+    CurlECode.SSL_INVALIDCERTSTATUS: "tls_failed",
+    CurlECode.SSL_CACERT_BADFILE: "tls_failed",
+    CurlECode.PARTIAL_FILE: "truncated",
+    CurlECode.TOO_LARGE: "headers_too_large",
+}
+
+_LOST: Final = frozenset({CurlECode.GOT_NOTHING, CurlECode.RECV_ERROR, CurlECode.SEND_ERROR})
+
+
+def reason_of(code: int, message: str, *, connected: bool, answered: bool, timed_out: bool) -> str:
+    """The typed reason of a libcurl error.
+
+    `connected` says whether the request could be sent, `answered` whether the answer had begun, `timed_out` whether
+    the whole time was used up.
+    """
+    if code == CurlECode.OPERATION_TIMEDOUT:
+        return "total_timeout" if connected or timed_out else "connect_timeout"
+    if code in _LOST:
+        if "CONNECT tunnel failed" in message or "proxy CONNECT" in message:
+            return "connect_failed"
+        if "oo large" in message:
+            return "headers_too_large"
+        if not connected:
+            return "connect_failed"
+        return "truncated" if answered else "connection_lost"
+    if code == CurlECode.HTTP2_STREAM and answered:
+        return "truncated"
+    return _BY_CODE.get(CurlECode(code), "protocol_error") if code in _CODES else "protocol_error"
+
+
+_CODES: Final = frozenset(int(code) for code in CurlECode)
+
+
+def message_of(error: str) -> str:
+    """What libcurl says, without what curl_cffi puts around it."""
+    text = error.partition("curl: (")[2].partition(") ")[2] or error
+    return text.partition(". See https://curl.se")[0].strip()
