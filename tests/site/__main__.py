@@ -6,6 +6,7 @@ SIGTERM.
 
 import argparse
 import asyncio
+import contextlib
 import gc
 import json
 import os
@@ -43,6 +44,7 @@ def sites_of(specification: str, data: Path) -> list[Site]:
 
 
 async def serve(specifications: list[str], data: Path, *, log_requests_max: int) -> None:
+    stop = _stop_event()  # before anyone is told where we are: a signal that comes first would leave the folder behind
     web = FakeWeb(log_requests_max=log_requests_max)
     for specification in specifications:
         web.add(*sites_of(specification, data))
@@ -53,10 +55,11 @@ async def serve(specifications: list[str], data: Path, *, log_requests_max: int)
         places = {"url": web.url, "https_url": web.https_url, "proxy": web.proxy, "ca_file": str(web.ca_file)}
         sys.stdout.write(json.dumps({**places, "pid": os.getpid()}) + "\n")
         sys.stdout.flush()
-        await _told_to_stop()
+        await stop.wait()
 
 
-async def _told_to_stop() -> None:
+def _stop_event() -> asyncio.Event:
+    """Set by SIGTERM, by Ctrl-C and by the end of standard input."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -64,13 +67,14 @@ async def _told_to_stop() -> None:
 
     # A thread, because not everything that can be standard input can be polled.
     threading.Thread(target=_wait_for_end_of_input, args=(loop, stop), daemon=True).start()
-    await stop.wait()
+    return stop
 
 
 def _wait_for_end_of_input(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
     while os.read(0, 65536):
         pass
-    loop.call_soon_threadsafe(stop.set)
+    with contextlib.suppress(RuntimeError):  # the loop has already ended, by a signal
+        loop.call_soon_threadsafe(stop.set)
 
 
 def main() -> None:
