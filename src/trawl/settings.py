@@ -178,8 +178,8 @@ class ExtractSettings:
     """A longer link text is shortened."""
     nodes_max: int = 300_000
     """A page with more elements ends with too_many_nodes."""
-    depth_max: int = 2_000
-    """Elements nested deeper are flattened."""
+    depth_max: int = 150
+    """Elements nested deeper are flattened into text (real pages: median 18, largest seen 55); at most 200."""
     text_chars_max: int = 5_000_000
     """Longer content is cut, and the document says so."""
     structured_bytes_max: int = 500_000
