@@ -15,7 +15,7 @@ A = TypeVar("A")
 R = TypeVar("R")
 
 
-class WorkerTimeoutError(Exception):
+class WorkerTimeoutError(TimeoutError):
     """A call took longer than its limit; raised in the worker, which goes on with the next call."""
 
 
