@@ -35,6 +35,7 @@ _NO_ATTRS: Final[Attrs] = {}
 
 _SUSPECT_TAGS_MIN: Final = 10_000
 _PARSER_DEPTH_MAX: Final = 1_000
+_DEPTH_MAX: Final = 200  # readers of the tree recurse, at most four frames a level
 _SUSPECT_TAG_BYTES: Final = 32_768
 _TAG_ATTRS_MAX: Final = 1_000
 
@@ -99,7 +100,7 @@ def parse(html: bytes, *, nodes_max: int, depth_max: int) -> Page:
     document = LexborHTMLParser(_bounded(html))
     page = Page(Node("body", _NO_ATTRS, None), {})
     if document.root is not None:
-        _copy(document.root, page, nodes_max, min(depth_max, _PARSER_DEPTH_MAX))
+        _copy(document.root, page, nodes_max, min(depth_max, _DEPTH_MAX))
     return page
 
 

@@ -1,0 +1,103 @@
+"""The part of the extractor that costs CPU, as one picklable function: it runs in worker processes (pure)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TypeAlias
+
+import zstandard
+
+from trawl.errors import InvalidUrlError
+from trawl.extractor.extract import Extraction, extract_body
+from trawl.extractor.feed import read_feed
+from trawl.extractor.media import Media, is_url_list, sniff_media
+from trawl.extractor.sitemap import read_sitemap
+from trawl.extractor.unpack import Unpacked, unpacked
+from trawl.extractor.urllist import read_url_list
+from trawl.kinds import Found, Purpose
+from trawl.records import FetchedPage, Link, Payload
+from trawl.settings import ExtractSettings
+from trawl.url import join
+
+_HEAD_BYTES = 8192
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UrlList:
+    """The URLs of a sitemap, feed or list. With a `reason` the body was none."""
+
+    links: tuple[Link, ...] = ()
+    """Absolute URLs in order, each once; depth is not set."""
+    truncated: bool = False
+    """Whether a limit cut the list."""
+    reason: str = ""
+    """Empty, or not_a_sitemap, not_a_feed, empty_body."""
+    detail: str = ""
+    """For people: what happened, and what to do."""
+
+
+Result: TypeAlias = Extraction | UrlList
+
+
+def extract_page(page: FetchedPage, settings: ExtractSettings | None = None) -> Result:
+    """What a fetched body gives: URLs for sitemaps, feeds and lists, a document for everything else.
+
+    The body must be inline. What the URL was fetched for and what the body is decide together: a page that turns out
+    to be a sitemap or feed is read as one, and a sitemap that is a page of HTML is reported.
+    """
+    settings = settings or ExtractSettings()
+    body = raw_body(page.body)
+    head, _ = unpacked(body, bytes_max=_HEAD_BYTES, layers_max=settings.unpack_layers_max)
+    media = sniff_media(head, page.content_type)
+    listed = _listed_as(page.purpose, media, head)
+    if listed is not None:
+        return _url_list(body, page.final_url, listed, settings)
+    if page.purpose in (Purpose.SITEMAP, Purpose.FEED):
+        wanted = str(page.purpose)
+        detail = f"{page.url} was to be a {wanted} but is {media}; check the address"
+        return UrlList(reason=f"not_a_{wanted}", detail=detail)
+    if body.startswith(b"\x1f\x8b"):
+        body, _ = unpacked(body, bytes_max=settings.sitemap_bytes_max, layers_max=settings.unpack_layers_max)
+    return extract_body(body, page.final_url, page.content_type, settings)
+
+
+def raw_body(payload: Payload) -> bytes:
+    """The bytes of an inline payload, its own compression taken off."""
+    if payload.encoding == "zstd":
+        return zstandard.ZstdDecompressor().decompress(payload.inline, max_output_size=payload.size_bytes)
+    return payload.inline
+
+
+def _listed_as(purpose: Purpose, media: Media, head: bytes) -> Media | None:
+    """The reader of URLs that fits, or None if the body is a document."""
+    if media in (Media.SITEMAP, Media.FEED):
+        return media
+    if purpose is Purpose.URL_LIST:
+        return Media.URL_LIST
+    if media is Media.TEXT and purpose in (Purpose.SITEMAP, Purpose.AUTO) and is_url_list(head):
+        return Media.URL_LIST
+    return None
+
+
+def _url_list(body: bytes, url: str, media: Media, settings: ExtractSettings) -> UrlList:
+    chunks = Unpacked(body, bytes_max=settings.sitemap_bytes_max, layers_max=settings.unpack_layers_max)
+    if media is Media.SITEMAP:
+        entries = read_sitemap(chunks)
+    elif media is Media.FEED:
+        entries = read_feed(chunks, settings.anchor_chars_max)
+    else:
+        entries = read_url_list(chunks, Found.URL_LIST)
+    limit = settings.sitemap_urls_max
+    found = {link.url: link for link in islice(_absolute(entries, url), limit)}
+    full = next(entries, None) is not None if len(found) >= limit else False
+    return UrlList(links=tuple(found.values()), truncated=chunks.truncated or full)
+
+
+def _absolute(entries: Iterator[Link], base: str) -> Iterator[Link]:
+    for link in entries:
+        try:
+            url = join(base, link.url).partition("#")[0]
+        except InvalidUrlError:
+            continue
+        if url.startswith(("http://", "https://")):
+            yield link if url == link.url else replace(link, url=url)
