@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from trawl.adapters import embedders
 from trawl.adapters.embedders import TEXT_CHARS_MAX, WordllamaEmbedder
 from trawl.errors import SettingsError
 
@@ -35,7 +36,7 @@ async def test_a_text_has_the_same_vector_alone_and_in_any_batch(embedder: Wordl
 
 
 async def test_vectors_are_those_of_the_packages_own_loader(embedder: WordllamaEmbedder) -> None:
-    texts = ["Crawl-delay of robots.txt", "a recipe for bread", "les vins de Bourgogne"]
+    texts = ["Crawl-delay of robots.txt, a\u2581mark", "a recipe (for bread)!", "les vins de Bourgogne 漢字 😀 naïve"]
     script = (
         "import pathlib, sys, wordllama\n"
         "model = wordllama.WordLlama.load(cache_dir=pathlib.Path(wordllama.__file__).parent, disable_download=True)\n"
@@ -45,6 +46,16 @@ async def test_vectors_are_those_of_the_packages_own_loader(embedder: WordllamaE
     theirs = (await asyncio.to_thread(subprocess.run, command, check=True, capture_output=True)).stdout
     expected = np.frombuffer(theirs, dtype="<f4").reshape(len(texts), 256)
     assert np.allclose(await embedder.embed(texts), expected, atol=1e-6)
+
+
+async def test_remembered_words_never_change_a_vector(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = ["one two three", "two \u2581marked wo\u2581rds three", "\u2581", "three one", "漢字 two"]
+    fresh = [(await WordllamaEmbedder().embed([text]))[0] for text in texts]
+    one = WordllamaEmbedder()
+    for limit in (50_000, 2):
+        monkeypatch.setattr(embedders, "WORDS_MAX", limit)
+        assert np.allclose([(await one.embed([text]))[0] for text in texts], fresh, atol=1e-6)
+        assert np.allclose(await one.embed(texts), fresh, atol=1e-6)
 
 
 async def test_related_texts_are_closer_than_unrelated_ones(embedder: WordllamaEmbedder) -> None:
