@@ -1,5 +1,6 @@
 """Chunks: the structure they keep, the laws that patching relies on, and their limits."""
 
+import json
 import random
 import re
 from dataclasses import replace
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.data import require
 from trawl.indexer.chunks import (
     HEADING_CHARS_MAX,
     HEADING_LEVELS_MAX,
@@ -17,6 +19,7 @@ from trawl.indexer.chunks import (
     passages,
     permitted_purposes,
 )
+from trawl.indexer.markdown import blocks_from_markdown
 from trawl.kinds import BlockKind
 from trawl.ports import Chunk
 from trawl.records import Block, Evidence, ExtractedDocument
@@ -127,6 +130,27 @@ def test_an_edit_in_a_long_section_changes_few_of_its_chunks() -> None:
         total += len(before)
         assert len(before) > 8
     assert kept / total > 0.85, f"{kept} of {total} chunks survived one inserted sentence"
+
+
+@pytest.mark.data
+def test_a_change_of_2_percent_of_real_blocks_saves_9_of_10_embeddings() -> None:
+    rng = random.Random(1)
+    total = new = 0
+    for path in sorted((require("wcxb-dev") / "ground-truth").glob("*.json"))[::4]:
+        markdown = json.loads(path.read_bytes())["ground_truth"].get("main_content_markdown") or ""
+        blocks = blocks_from_markdown(markdown)
+        changed = [
+            replace(block, text=f"Changed. {block.text}", markdown=f"Changed. {block.markdown}")
+            if block.kind is not BlockKind.HEADING and rng.random() < 0.02
+            else block
+            for block in blocks
+        ]
+        before = {chunk.chunk_id for chunk in chunk_document(document(*blocks), SETTINGS)}
+        after = chunk_document(document(*changed), SETTINGS)
+        new += sum(chunk.chunk_id not in before for chunk in after)
+        total += len(after)
+    assert total > 4000
+    assert 0 < new / total < 0.1
 
 
 def test_ids_depend_on_document_path_and_text_but_not_on_position() -> None:
