@@ -159,7 +159,7 @@ class CurlHttpClient:
         )
 
     def _failure(self, transfer: Transfer, reason: str, message: str, now: float) -> HttpFailure:
-        sentence = message if message and reason not in {"truncated"} else SENTENCES.get(reason, message or reason)
+        sentence = message if message and reason != "truncated" else SENTENCES.get(reason, message or reason)
         if reason.endswith("_timeout"):
             sentence = SENTENCES[reason]
         return HttpFailure(
@@ -251,7 +251,9 @@ def _proxy(url: str) -> str:
         return ""
     parts = urlsplit(url)
     if parts.scheme not in _PROXY_SCHEMES or not parts.hostname:
-        raise SettingsError(f"fetch.proxy = {url!r} cannot be used; write it as http://, https:// or socks5://HOST:PORT")
+        raise SettingsError(
+            f"fetch.proxy = {url!r} cannot be used; write it as http://, https:// or socks5://HOST:PORT"
+        )
     return "socks5h" + url[len("socks5") :] if parts.scheme == "socks5" else url
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-import brotli
+import brotli  # type: ignore[import-untyped]
 import zstandard
 
 ACCEPT_ENCODING: Final = "gzip, deflate, br, zstd"
@@ -138,9 +138,10 @@ class _Unknown:
 
     complete = False
 
-    def feed(self, data: bytes) -> Iterator[bytes]:  # noqa: ARG002
-        raise _RefusedError("bad_encoding")
-        yield b""
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        if data:
+            raise _RefusedError("bad_encoding")
+        yield data
 
 
 _DECODERS: Final[dict[str, Callable[[], _Decoder]]] = {

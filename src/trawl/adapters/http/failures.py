@@ -24,7 +24,7 @@ SENTENCES: Final = {
     "body_too_large": "the body is larger than fetch.body_bytes_max",
     "wire_too_large": "the body is larger on the wire than fetch.wire_bytes_max",
     "decode_ratio": "the body unpacks to more than fetch.decode_ratio_max times its size",
-    "headers_too_large": "the header is larger than fetch.header_bytes_max or has more than fetch.header_count_max fields",
+    "headers_too_large": "the header is over fetch.header_bytes_max or fetch.header_count_max",
     "first_byte_timeout": "no answer within fetch.first_byte_seconds_max",
     "idle_timeout": "the answer paused for longer than fetch.idle_seconds_max",
     "total_timeout": "the fetch took longer than fetch.total_seconds_max",

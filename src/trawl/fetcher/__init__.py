@@ -1,0 +1,1 @@
+"""The fetcher stage: politeness, safety, redirects, robots.txt."""

@@ -1,0 +1,309 @@
+"""One polite request: checked, waited for, sent, learned from. Every request of the fetcher goes through here."""
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+from urllib.parse import urlsplit
+
+from trawl.fetcher.addresses import AddressGuard, port_refused
+from trawl.fetcher.politeness import backoff_ms, breaker_ms, interval_ms
+from trawl.fetcher.requests import Fields
+from trawl.fetcher.retry_after import retry_after_ms
+from trawl.ports import (
+    Clock,
+    HttpClient,
+    HttpFailure,
+    HttpRequest,
+    HttpResponse,
+    PolitenessState,
+    PolitenessStore,
+    Reservation,
+    Resolver,
+)
+from trawl.records import Millis
+from trawl.robots import Robots
+from trawl.rules import Rules
+from trawl.settings import Settings
+from trawl.url import host_of, hostname_of, origin_of
+
+THROTTLED: Final = frozenset({429, 503})
+HOST_FAILURES: Final = frozenset(
+    {"connect_failed", "connect_timeout", "connection_lost", "first_byte_timeout", "tls_failed"}
+)
+"""Failures that speak of the host; enough of them in a row open the breaker."""
+_HOSTS_MAX: Final = 65_536
+_PERMIT_MARGIN_MS: Final = 30_000
+
+_K = TypeVar("_K", bound=Hashable)
+_V = TypeVar("_V")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """A request that somebody wants to be sent."""
+
+    url: str
+    canonical_url: str
+    fields: Fields
+    body_bytes_max: int
+    total_seconds_max: float
+    cut_body: bool = False
+    attempt: int = 1
+    """From the second on, the next of the host's addresses is tried."""
+    not_before_ms: Millis = 0
+    patience_ms: int | None = None
+    """The longest wait for a slot; by default the politeness horizon."""
+    patient: bool = False
+    """Whether one interval of the host may be waited for on top."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """A request that was sent, and what came of it."""
+
+    answer: HttpResponse | HttpFailure
+    started_ms: Millis
+    retry_after_ms: int | None
+    """What the server asked for, if it did."""
+    address: str
+    resolve_ms: float
+    gap_required_ms: int
+    gap_actual_ms: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotSent:
+    """A request that was not sent."""
+
+    reason: str
+    """address_refused, port_refused, dns_not_found, dns_failed or politeness."""
+    detail: str
+    deferred_until_ms: Millis | None = None
+    """For politeness: when to ask again."""
+
+
+class Hops:
+    """Sends requests when the host's and the address's slots allow it."""
+
+    def __init__(
+        self,
+        http: HttpClient,
+        resolver: Resolver,
+        politeness: PolitenessStore,
+        rules: Rules,
+        clock: Clock,
+        settings: Settings,
+    ) -> None:
+        self._http = http
+        self._resolver = resolver
+        self._politeness = politeness
+        self._rules = rules
+        self._clock = clock
+        self._settings = settings
+        self._guard = AddressGuard.compile(settings.fetch.allow_networks)
+        self._starts: _Recent[str, Millis] = _Recent(_HOSTS_MAX)
+        self._delays: _Recent[str, tuple[Robots, float]] = _Recent(_HOSTS_MAX)
+        self._parked: _Recent[str, Millis] = _Recent(_HOSTS_MAX)
+
+    async def go(self, wish: Wish) -> Sent | NotSent:
+        """Send one request, or say why not; waits for a slot within the horizon, never beyond it."""
+        found = await self._address(wish)
+        if isinstance(found, NotSent):
+            return found
+        address, resolve_ms = found
+        host = host_of(wish.canonical_url)
+        interval = await self._interval_ms(host, origin_of(wish.canonical_url))
+        slot = await self._slot(host, address, interval, wish)
+        if not slot.granted:
+            return _put_off(host, slot.at_ms)
+        try:
+            started_ms, gap_ms = await self._start(host, slot, interval)
+            if started_ms < self._parked_until(host):
+                return _put_off(host, self._parked_until(host))
+            request = HttpRequest(
+                url=wish.url,
+                headers=wish.fields,
+                address=address,
+                body_bytes_max=wish.body_bytes_max,
+                cut_body=wish.cut_body,
+                total_seconds_max=wish.total_seconds_max,
+            )
+            answer = await self._http.fetch(request)
+            asked = await self._learn(host, answer)  # before the permit is free: nobody may slip in before a block
+        finally:
+            await self._politeness.release(_host_key(host), slot.permit)
+        return Sent(
+            answer=answer,
+            started_ms=started_ms,
+            retry_after_ms=asked,
+            address=answer.address or address,
+            resolve_ms=resolve_ms,
+            gap_required_ms=interval,
+            gap_actual_ms=gap_ms,
+        )
+
+    # Before
+
+    async def _address(self, wish: Wish) -> tuple[str, float] | NotSent:
+        """The checked address to connect to and the time that resolving took; no address through a proxy."""
+        parts = urlsplit(wish.canonical_url)
+        if parts.port is not None and port_refused(parts.port):
+            detail = f"{wish.url}: port {parts.port} belongs to another protocol and is never fetched"
+            return NotSent(reason="port_refused", detail=detail)
+        if self._settings.fetch.proxy:
+            return "", 0.0
+        host = hostname_of(wish.canonical_url)
+        found = await self._resolver.resolve(host)
+        if not found.addresses:
+            await self._failed(host_of(wish.canonical_url))
+            return NotSent(reason=found.error, detail=f"{wish.url}: {found.detail}")
+        refusals = {address: self._guard.refusal(address) for address in found.addresses}
+        allowed = [address for address, refusal in refusals.items() if not refusal]
+        if not allowed:
+            address, kind = next(iter(refusals.items()))
+            detail = (
+                f"{wish.url}: {host} is {address} ({kind}), which is not fetched; "
+                f"if you mean it, allow it with --allow-network {address}"
+            )
+            return NotSent(reason="address_refused", detail=detail)
+        return allowed[(wish.attempt - 1) % len(allowed)], found.elapsed_ms
+
+    async def _interval_ms(self, host: str, origin: str) -> int:
+        state = await self._politeness.state(_host_key(host))
+        return interval_ms(state, await self._crawl_delay(origin), self._settings.politeness)
+
+    async def _crawl_delay(self, origin: str) -> float:
+        robots = await self._rules.robots(origin)
+        known = self._delays.get(origin)
+        if known is not None and known[0] is robots:
+            return known[1]
+        delay = robots.crawl_delay(self._settings.fetch.user_agent) or 0.0
+        self._delays.put(origin, (robots, delay))
+        return delay
+
+    async def _slot(self, host: str, address: str, interval: int, wish: Wish) -> Reservation:
+        """The host's slot, not before the address's; not granted if it lies beyond the horizon.
+
+        The address is asked first and the host from that time on, so that the host's next slot counts from the later
+        of the two.
+        """
+        horizon = (
+            round(1000 * self._settings.politeness.horizon_seconds) if wish.patience_ms is None else wish.patience_ms
+        )
+        deadline = self._clock.now_ms() + horizon + (interval if wish.patient else 0)
+        while True:
+            at_ms = max(self._clock.now_ms(), wish.not_before_ms)
+            slot = await self._reserve_address(address, at_ms, deadline)
+            if slot.granted:
+                slot = await self._reserve_host(host, slot.at_ms, deadline, interval)
+            if slot.granted or slot.at_ms > deadline:
+                return slot
+            await self._clock.sleep((slot.at_ms - self._clock.now_ms()) / 1000)
+
+    async def _reserve_address(self, address: str, at_ms: Millis, deadline: Millis) -> Reservation:
+        interval = round(1000 * self._settings.politeness.address_delay_seconds)
+        if at_ms > deadline:
+            return Reservation(granted=False, at_ms=at_ms)
+        if not address or not interval:
+            return Reservation(granted=True, at_ms=at_ms)
+        return await self._politeness.reserve(
+            f"address:{address}",
+            at_ms,
+            interval_ms=interval,
+            horizon_ms=deadline - at_ms,
+            concurrency_max=0,
+            permit_ms=1,  # addresses have no permits to give back
+        )
+
+    async def _reserve_host(self, host: str, at_ms: Millis, deadline: Millis, interval: int) -> Reservation:
+        return await self._politeness.reserve(
+            _host_key(host),
+            at_ms,
+            interval_ms=interval,
+            horizon_ms=max(0, deadline - at_ms),
+            concurrency_max=self._settings.politeness.per_host_concurrency,
+            permit_ms=round(1000 * self._settings.fetch.total_seconds_max) + _PERMIT_MARGIN_MS,
+        )
+
+    async def _start(self, host: str, slot: Reservation, interval: int) -> tuple[Millis, int | None]:
+        """Sleep until the slot; the real time of the start, and the gap to the start before it.
+
+        A start that comes late moves the host's next slot, so that the gap after it is kept as well. Returns early if
+        the host asked to be left alone meanwhile.
+        """
+        while True:
+            before = self._starts.get(host)
+            earliest = slot.at_ms if before is None else max(slot.at_ms, before + interval)
+            now = self._clock.now_ms()
+            if now < self._parked_until(host):
+                return now, None
+            if now >= earliest:
+                break
+            await self._clock.sleep((earliest - now) / 1000)
+        self._starts.put(host, now)
+        if interval and now > slot.at_ms:
+            await self._politeness.block(_host_key(host), now + interval)
+        return now, slot.gap_actual_ms if before is None else now - before
+
+    # After
+
+    async def _learn(self, host: str, answer: HttpResponse | HttpFailure) -> int | None:
+        """Teach the politeness store; how long the server asked to be left alone, if it did."""
+        if isinstance(answer, HttpFailure) and answer.reason in HOST_FAILURES:
+            await self._failed(host)
+            return None
+        throttled = answer.status in THROTTLED
+        response_ms = answer.first_byte_ms if isinstance(answer, HttpResponse) and not throttled else None
+        state = await self._politeness.observe(
+            _host_key(host), response_ms=response_ms, failed=False, throttled=throttled
+        )
+        return await self._park(host, answer, state) if answer.status >= 400 else None
+
+    async def _park(self, host: str, answer: HttpResponse | HttpFailure, state: PolitenessState) -> int | None:
+        """Leave the whole host alone for as long as it asks, or, when it only says it is busy, for the back-off."""
+        now = self._clock.now_ms()
+        value = next((header.value for header in answer.headers if header.name == "retry-after"), "")
+        asked = retry_after_ms(value, now)
+        wait = asked or (backoff_ms(state, self._settings.politeness) if answer.status in THROTTLED else 0)
+        if wait:
+            self._parked.put(host, max(now + wait, self._parked_until(host)))
+            await self._politeness.block(_host_key(host), now + wait)
+        return asked
+
+    def _parked_until(self, host: str) -> Millis:
+        """Until when the host asked this process to leave it alone; its slots were given before that."""
+        return self._parked.get(host) or 0
+
+    async def _failed(self, host: str) -> None:
+        """Count a failure of the host; from `breaker_failures` in a row on, leave it alone."""
+        state = await self._politeness.observe(_host_key(host), response_ms=None, failed=True, throttled=False)
+        pause = breaker_ms(state, self._settings.politeness)
+        if pause:
+            await self._politeness.block(_host_key(host), self._clock.now_ms() + pause)
+
+
+class _Recent(Generic[_K, _V]):
+    """The values of the keys put last, up to a number."""
+
+    def __init__(self, keys_max: int) -> None:
+        self._keys_max = keys_max
+        self._values: OrderedDict[_K, _V] = OrderedDict()
+
+    def get(self, key: _K) -> _V | None:
+        return self._values.get(key)
+
+    def put(self, key: _K, value: _V) -> None:
+        self._values[key] = value
+        self._values.move_to_end(key)
+        if len(self._values) > self._keys_max:
+            self._values.popitem(last=False)
+
+
+def _put_off(host: str, until_ms: Millis) -> NotSent:
+    detail = f"{host} may be fetched again later than politeness.horizon_seconds from now"
+    return NotSent(reason="politeness", detail=detail, deferred_until_ms=until_ms)
+
+
+def _host_key(host: str) -> str:
+    return f"host:{host}"
