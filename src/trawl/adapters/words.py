@@ -37,14 +37,13 @@ def terms(query: str) -> list[tuple[str, ...]]:
     The words hold letters, digits and marks only, so they can be quoted for any engine.
     """
     found: dict[tuple[str, ...], None] = {}
-    for match in _WORD.finditer(unicodedata.normalize("NFKC", query).casefold()):
+    for match in _WORD.finditer(unicodedata.normalize("NFKC", query)):
         word = match.group()
         if not _RUN.match(word):
             found[(word,)] = None
             continue
         characters = [char for char in word if char.isalnum()]
-        pairs = list(pairwise(characters))
-        found.update(dict.fromkeys(pairs or [(char,) for char in characters]))
+        found.update(dict.fromkeys(pairwise(characters) if len(characters) > 1 else zip(characters)))
         if len(found) >= TERMS_MAX:
             break
     return list(found)[:TERMS_MAX]

@@ -1,6 +1,6 @@
 """The duplicate gate in memory."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trawl.fingerprint import hamming
 from trawl.ports import DedupVerdict, Fingerprint
@@ -64,8 +64,11 @@ class MemoryFingerprintIndex:
             return known.verdict
         if stored.fetched_at_ms > asked.fetched_at_ms:
             return DedupVerdict(kind="stale")
-        if stored.sha256 == asked.sha256 and known.committed:
-            known.fingerprint = asked
+        same = (stored.sha256, stored.namespace, stored.version) == (asked.sha256, asked.namespace, asked.version)
+        if same and known.committed:
+            known.fingerprint = replace(
+                stored, fetch_id=asked.fetch_id, fetched_at_ms=asked.fetched_at_ms, url=asked.url
+            )
             known.verdict = DedupVerdict(
                 kind="unchanged", previous_sha256=stored.sha256, previous_simhash=stored.simhash
             )

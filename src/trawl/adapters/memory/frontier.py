@@ -137,7 +137,7 @@ class MemoryFrontierStore:
 
     async def readmit(self, crawl_id: str, now_ms: Millis) -> int:
         """Queue every finished request of a crawl for another visit, scheduled now; how many."""
-        self._now_ms = max(self._now_ms, now_ms)
+        now_ms = self._now_ms = max(self._now_ms, now_ms)
         done = [
             entry
             for entry in self._entries.values()
@@ -155,7 +155,7 @@ class MemoryFrontierStore:
 
     async def lease_robots(self, now_ms: Millis, limit: int, lease_ms: int) -> Sequence[str]:
         """Origins that have queued requests but no current robots.txt, each leased for one robots fetch."""
-        self._now_ms = max(self._now_ms, now_ms)
+        now_ms = self._now_ms = max(self._now_ms, now_ms)
         wanted = [(wake, self._origins[name].sequence, name) for name, wake in self._robots_wanted().items()]
         ready = [name for wake, _, name in sorted(wanted) if wake <= now_ms][:limit]
         for name in ready:
@@ -164,7 +164,7 @@ class MemoryFrontierStore:
 
     async def lease(self, now_ms: Millis, limit: int, lease_ms: int, *, origins_max: int) -> Sequence[Request]:
         """Up to `limit` due requests, best score first within an origin, least recently served origin first."""
-        self._now_ms = max(self._now_ms, now_ms)
+        now_ms = self._now_ms = max(self._now_ms, now_ms)
         ready = [origin for origin in self._origins.values() if self._is_ready(origin, now_ms)]
         ready.sort(key=lambda origin: (origin.state.last_served_ms, origin.sequence))
         turns = ready[: max(0, min(limit, origins_max))]
@@ -219,7 +219,7 @@ class MemoryFrontierStore:
 
     async def reap(self, now_ms: Millis) -> Sequence[Request]:
         """Return requests whose lease has expired to the queue, with one attempt more; which."""
-        self._now_ms = max(self._now_ms, now_ms)
+        now_ms = self._now_ms = max(self._now_ms, now_ms)
         expired = [
             entry for entry in self._entries.values() if entry.row.state == "leased" and entry.lease_until_ms <= now_ms
         ]
@@ -257,7 +257,7 @@ class MemoryFrontierStore:
 
     async def next_event_ms(self, now_ms: Millis) -> Millis | None:
         """The earliest time at which a lease or a robots fetch could become possible; None if nothing waits."""
-        self._now_ms = max(self._now_ms, now_ms)
+        now_ms = self._now_ms = max(self._now_ms, now_ms)
         times = list(self._robots_wanted().values())
         for entry in self._waiting():
             state = self._origins[entry.row.request.origin].state

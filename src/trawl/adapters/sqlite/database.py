@@ -1,0 +1,213 @@
+"""One SQLite database for a process: opening, migrating, transactions, and errors in Trawl's own words.
+
+Every port method of the adapters is one transaction, so after `kill -9` at any point the state is the one before the
+call or the one after it. WAL with synchronous=NORMAL keeps that promise without waiting for the disk at each commit; a
+power failure may lose the last moments, never more than whole transactions.
+
+Calls are synchronous and take tens of microseconds; they run on the thread of the event loop that opened the database.
+"""
+
+import errno
+import fcntl
+import os
+import shutil
+import sqlite3
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from trawl.adapters.sqlite.schema import MIGRATIONS
+from trawl.errors import StoreCorruptError, StoreError, StoreFullError, StoreInUseError, StoreTooNewError
+
+FILE_NAME: Final = "trawl.sqlite"
+LOCK_NAME: Final = ".lock"
+_SQLITE_MIN: Final = (3, 35, 0)  # RETURNING
+_DISK_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+_FREE_BYTES_MIN: Final = 1_000_000
+_FULL: Final = frozenset({sqlite3.SQLITE_FULL})
+_CORRUPT: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+
+
+class Database:
+    """A connection to `trawl.sqlite` of a folder, for one process and one thread.
+
+    `write` and `read` give transactions; any SQLite error inside them leaves as a StoreError and changes nothing.
+    """
+
+    def __init__(self, folder: Path, *, read_only: bool = False, cache_bytes: int = 16_000_000) -> None:
+        """Open or create the database of a folder and bring it up to date; `read_only` opens beside a running crawl.
+
+        Raises StoreTooNewError, StoreCorruptError, StoreFullError, or StoreError if there is nothing to read.
+        """
+        self.folder = folder
+        self.path = folder / FILE_NAME
+        self.read_only = read_only
+        if sqlite3.sqlite_version_info < _SQLITE_MIN:
+            raise StoreError(f"Trawl needs SQLite 3.35 or newer; this Python brings {sqlite3.sqlite_version}")
+        if read_only and not self.path.exists():
+            raise StoreError(f"there is no crawl in {folder}: {self.path} does not exist")
+        try:
+            if not read_only:
+                folder.mkdir(parents=True, exist_ok=True)
+            mode = "ro" if read_only else "rwc"
+            uri = f"{self.path.absolute().as_uri()}?mode={mode}"
+            self.connection = sqlite3.connect(uri, uri=True, isolation_level=None, cached_statements=256)
+        except (sqlite3.Error, OSError) as error:
+            raise self.translated(error) from error
+        self._write = _Transaction(self, "BEGIN IMMEDIATE")
+        self._read = _Transaction(self, "BEGIN")
+        try:
+            self._configure(cache_bytes)
+            self._migrate()
+        except BaseException as error:
+            self.connection.close()
+            if isinstance(error, sqlite3.Error):
+                raise self.translated(error) from error
+            raise
+
+    def write(self) -> "_Transaction":
+        """A transaction that may write: committed if its block ends well, else undone."""
+        return self._write
+
+    def read(self) -> "_Transaction":
+        """A transaction that sees one state of the database."""
+        return self._read
+
+    def close(self) -> None:
+        """Close the connection; the database stays usable by others."""
+        self.connection.close()
+
+    def translated(self, error: BaseException) -> BaseException:
+        """An SQLite or operating system error as the StoreError that a person can act on; any other as it is."""
+        if isinstance(error, OSError):
+            return StoreFullError(self._full()) if error.errno in _DISK_FULL else StoreError(f"{self.path}: {error}")
+        if not isinstance(error, sqlite3.Error):
+            return error
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code in _FULL or "disk is full" in str(error):
+            return StoreFullError(self._full())
+        if code == sqlite3.SQLITE_IOERR and self._free_bytes() < _FREE_BYTES_MIN:
+            return StoreFullError(self._full())
+        if code in _CORRUPT:
+            return StoreCorruptError(
+                f"{self.path} is damaged ({error}); move the folder away and crawl afresh, or restore a copy"
+            )
+        return StoreError(f"{self.path} cannot be used: {error}")
+
+    def _full(self) -> str:
+        return f"there is no space left for {self.path}; free some and run the same command again, nothing is lost"
+
+    def _free_bytes(self) -> int:
+        return shutil.disk_usage(self.folder).free
+
+    def _configure(self, cache_bytes: int) -> None:
+        run = self.connection.execute
+        run("PRAGMA busy_timeout = 10000")
+        run(f"PRAGMA cache_size = {-(cache_bytes // 1024)}")
+        run("PRAGMA temp_store = MEMORY")
+        if self.read_only:
+            run("PRAGMA query_only = ON")
+            return
+        run("PRAGMA journal_mode = WAL")
+        run("PRAGMA synchronous = NORMAL")
+        run("PRAGMA secure_delete = OFF")
+        run("PRAGMA journal_size_limit = 67108864")
+
+    def _migrate(self) -> None:
+        version = self._version()
+        if version > len(MIGRATIONS):
+            raise StoreTooNewError(
+                f"{self.path} was written by a newer version of Trawl (format {version}, this one reads"
+                f" {len(MIGRATIONS)}); upgrade Trawl, or name another folder"
+            )
+        if version == len(MIGRATIONS):
+            return
+        if self.read_only:
+            raise StoreError(f"{self.path} has an older format ({version}); run `trawl crawl` on it once to upgrade it")
+        with self.write() as connection:
+            for number in range(self._version(), len(MIGRATIONS)):
+                for statement in MIGRATIONS[number]:
+                    connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+
+    def _version(self) -> int:
+        return int(self.connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+class _Transaction:
+    """A `with` block that is one transaction; gives the connection."""
+
+    __slots__ = ("_begin", "_database")
+
+    def __init__(self, database: Database, begin: str) -> None:
+        self._database = database
+        self._begin = begin
+
+    def __enter__(self) -> sqlite3.Connection:
+        try:
+            self._database.connection.execute(self._begin)
+        except sqlite3.Error as error:
+            raise self._database.translated(error) from error
+        return self._database.connection
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        connection = self._database.connection
+        if error is None:
+            try:
+                connection.execute("COMMIT")
+            except sqlite3.Error as failure:
+                self._undo()
+                raise self._database.translated(failure) from failure
+            return
+        self._undo()
+        if isinstance(error, sqlite3.Error):
+            raise self._database.translated(error) from error
+
+    def _undo(self) -> None:
+        # SQLite has already rolled back by itself after some errors, a full disk among them.
+        if self._database.connection.in_transaction:
+            self._database.connection.execute("ROLLBACK")
+
+
+class FolderLock:
+    """The right to write to an output folder: one process at a time, given back by the system when it dies.
+
+    Holds an advisory lock (flock) on a file of the folder, which also names the holder's process id.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Take the lock; raises StoreInUseError, which names the holder, if another process has it."""
+        self._path = folder / LOCK_NAME
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise StoreError(f"{folder} cannot be used as output folder: {error}") from error
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = os.pread(self._file, 20, 0).decode("ascii", "replace").strip() or "unknown"
+            os.close(self._file)
+            raise StoreInUseError(
+                f"{folder} is in use by another run (process {holder}); wait for it, stop it, or name another folder"
+            ) from error
+        try:
+            os.ftruncate(self._file, 0)
+            os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
+        except OSError:
+            # A full disk must not keep the holder from freeing space; the lock itself needs no bytes.
+            pass
+
+    def close(self) -> None:
+        """Give the lock back; harmless if repeated."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,195 @@
+"""The duplicate gate in SQLite: near-duplicates are looked for by bands (Manku, Jain and Das Sarma, WWW 2007)."""
+
+import sqlite3
+from typing import Any, Final
+
+from trawl.adapters.sqlite.database import Database
+from trawl.adapters.sqlite.sizes import add_size, size_of
+from trawl.fingerprint import BAND_THRESHOLD_MAX, NEAR_DUPLICATE_BITS_MAX, bands, hamming
+from trawl.ports import DedupVerdict, Fingerprint
+from trawl.records import Key, Millis
+
+_KNOWN: Final = (
+    "SELECT seq, request_key, fetch_id, fetched_at_ms, sha256, simhash, committed, verdict, previous_sha256,"
+    " previous_simhash, url, space FROM fingerprint WHERE document_key = ?"
+)
+_SEQ, _REQUEST, _FETCH, _FETCHED, _SHA256, _SIMHASH, _COMMITTED, _VERDICT, _OLD_SHA256, _OLD_SIMHASH, _URL, _SPACE = (
+    range(12)
+)
+_SAME: Final = (
+    "SELECT document_key, url FROM fingerprint INDEXED BY fingerprint_sha256"
+    " WHERE sha256 = ? AND space = ? AND document_key <> ? ORDER BY seq LIMIT 1"
+)
+_INSERT: Final = (
+    "INSERT INTO fingerprint (document_key, space, sha256, simhash, near, request_key, fetch_id, fetched_at_ms,"
+    " committed, verdict, previous_sha256, previous_simhash, url) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+
+
+class SqliteFingerprintIndex:
+    """Exact and near-duplicate fingerprints of documents.
+
+    The number of bands follows the largest `hamming_max` asked for; when that grows, the bands are written anew.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def check_and_add(self, fingerprint: Fingerprint, *, hamming_max: int) -> DedupVerdict:
+        """Judge a document and store it unless it is a duplicate; see the port."""
+        with self._database.write() as connection:
+            known = connection.execute(_KNOWN, (fingerprint.document_key,)).fetchone()
+            if known is not None:
+                verdict = _known(connection, known, fingerprint)
+                if verdict is not None:
+                    return verdict
+            space = _space(connection, fingerprint.namespace, fingerprint.version)
+            threshold = _threshold(connection, hamming_max)
+            own = known[_SEQ] if known is not None else 0
+            duplicate = _exact(connection, fingerprint, space) or _near(
+                connection, fingerprint, space, own, threshold, hamming_max
+            )
+            if known is not None:
+                _remove(connection, known, threshold)
+            if duplicate is not None:
+                return duplicate
+            verdict = _novelty(known)
+            _store(connection, fingerprint, space, verdict, threshold)
+        return verdict
+
+    async def commit(self, document_key: Key, fetch_id: Key) -> None:
+        """The document of that fetch is indexed; harmless if repeated or superseded."""
+        with self._database.write() as connection:
+            update = "UPDATE fingerprint SET committed = 1 WHERE document_key = ? AND fetch_id = ?"
+            connection.execute(update, (document_key, fetch_id))
+
+    async def forget(self, document_key: Key, *, fetched_at_ms: Millis) -> bool:
+        """The document is withdrawn as of that time, unless a newer fetch of it is stored (then False)."""
+        with self._database.write() as connection:
+            known = connection.execute(_KNOWN, (document_key,)).fetchone()
+            if known is not None and known[_FETCHED] > fetched_at_ms:
+                return False
+            if known is not None:
+                _remove(connection, known, _threshold(connection, 0))
+        return True
+
+    async def size(self) -> int:
+        """Documents stored."""
+        with self._database.read() as connection:
+            return size_of(connection, "fingerprint")
+
+
+def _known(connection: sqlite3.Connection, known: tuple[Any, ...], asked: Fingerprint) -> DedupVerdict | None:
+    """The verdict on a document that is known, unless its text is to be judged anew."""
+    if known[_REQUEST] != asked.request_key:
+        return DedupVerdict(kind="alias", duplicate_of=asked.document_key, duplicate_of_url=known[_URL])
+    if known[_FETCH] == asked.fetch_id:
+        return _verdict(known)
+    if known[_FETCHED] > asked.fetched_at_ms:
+        return DedupVerdict(kind="stale")
+    same = known[_SHA256].hex() == asked.sha256 and known[_COMMITTED]
+    if not same or known[_SPACE] != _space(connection, asked.namespace, asked.version):
+        return None
+    connection.execute(
+        "UPDATE fingerprint SET fetch_id = ?, fetched_at_ms = ?, url = ?, verdict = 'unchanged',"
+        " previous_sha256 = sha256, previous_simhash = simhash WHERE seq = ?",
+        (asked.fetch_id, asked.fetched_at_ms, asked.url, known[_SEQ]),
+    )
+    return DedupVerdict(kind="unchanged", previous_sha256=asked.sha256, previous_simhash=known[_SIMHASH])
+
+
+def _verdict(known: tuple[Any, ...]) -> DedupVerdict:
+    previous = known[_OLD_SHA256]
+    return DedupVerdict(
+        kind=known[_VERDICT],
+        previous_sha256=previous.hex() if previous is not None else "",
+        previous_simhash=known[_OLD_SIMHASH],
+    )
+
+
+def _novelty(known: tuple[Any, ...] | None) -> DedupVerdict:
+    """`changed` against the version that was committed last; a version that never was committed was never there."""
+    if known is None:
+        return DedupVerdict(kind="new")
+    if not known[_COMMITTED]:
+        return _verdict(known)
+    return DedupVerdict(kind="changed", previous_sha256=known[_SHA256].hex(), previous_simhash=known[_SIMHASH])
+
+
+def _exact(connection: sqlite3.Connection, asked: Fingerprint, space: int) -> DedupVerdict | None:
+    same = connection.execute(_SAME, (bytes.fromhex(asked.sha256), space, asked.document_key)).fetchone()
+    return None if same is None else DedupVerdict(kind="exact", duplicate_of=same[0], duplicate_of_url=same[1])
+
+
+def _near(
+    connection: sqlite3.Connection, asked: Fingerprint, space: int, own: int, threshold: int, hamming_max: int
+) -> DedupVerdict | None:
+    """The nearest fingerprint within `hamming_max` bits, of equals the oldest."""
+    if not asked.near:
+        return None
+    candidates: set[tuple[int, int]] = set()
+    for band in bands(asked.simhash, threshold):
+        select = "SELECT seq, simhash FROM band WHERE space = ? AND band = ?"
+        candidates.update(connection.execute(select, (space, band)).fetchall())
+    distances = ((hamming(simhash, asked.simhash), seq) for seq, simhash in candidates if seq != own)
+    distance, seq = min(distances, default=(hamming_max + 1, 0))
+    if distance > hamming_max:
+        return None
+    other = connection.execute("SELECT document_key, url FROM fingerprint WHERE seq = ?", (seq,)).fetchone()
+    return DedupVerdict(kind="near", duplicate_of=other[0], duplicate_of_url=other[1], distance=distance)
+
+
+def _store(
+    connection: sqlite3.Connection, asked: Fingerprint, space: int, verdict: DedupVerdict, threshold: int
+) -> None:
+    previous = bytes.fromhex(verdict.previous_sha256) if verdict.previous_sha256 else None
+    fetch = (asked.request_key, asked.fetch_id, asked.fetched_at_ms)
+    content = (asked.document_key, space, bytes.fromhex(asked.sha256), asked.simhash, asked.near)
+    judged = (False, verdict.kind, previous, verdict.previous_simhash, asked.url)
+    seq = connection.execute(_INSERT, (*content, *fetch, *judged)).lastrowid
+    assert seq is not None
+    if asked.near:
+        _write_bands(connection, space, seq, asked.simhash, threshold)
+    add_size(connection, "fingerprint", 1)
+
+
+def _remove(connection: sqlite3.Connection, known: tuple[Any, ...], threshold: int) -> None:
+    for band in bands(known[_SIMHASH], threshold):
+        connection.execute(
+            "DELETE FROM band WHERE space = ? AND band = ? AND seq = ?", (known[_SPACE], band, known[_SEQ])
+        )
+    connection.execute("DELETE FROM fingerprint WHERE seq = ?", (known[_SEQ],))
+    add_size(connection, "fingerprint", -1)
+
+
+def _write_bands(connection: sqlite3.Connection, space: int, seq: int, simhash: Key, threshold: int) -> None:
+    rows = ((space, band, seq, simhash) for band in bands(simhash, threshold))
+    connection.executemany("INSERT INTO band VALUES (?, ?, ?, ?)", rows)
+
+
+def _threshold(connection: sqlite3.Connection, hamming_max: int) -> int:
+    """The threshold that the bands are made for, raised to `hamming_max` if that is more."""
+    if hamming_max > BAND_THRESHOLD_MAX:
+        raise ValueError(f"near-duplicates are found up to {BAND_THRESHOLD_MAX} differing bits, not {hamming_max}")
+    row = connection.execute("SELECT value FROM setting WHERE name = 'band_threshold'").fetchone()
+    threshold = int(row[0]) if row is not None else NEAR_DUPLICATE_BITS_MAX
+    if hamming_max <= threshold:
+        return threshold
+    connection.execute("DELETE FROM band")
+    rows = connection.execute("SELECT space, seq, simhash FROM fingerprint WHERE near = 1").fetchall()
+    for space, seq, simhash in rows:
+        _write_bands(connection, space, seq, simhash, hamming_max)
+    connection.execute("INSERT OR REPLACE INTO setting VALUES ('band_threshold', ?)", (str(hamming_max),))
+    return hamming_max
+
+
+def _space(connection: sqlite3.Connection, namespace: str, version: int) -> int:
+    """The number of a namespace and version; fingerprints are compared within one only."""
+    select = "SELECT space FROM space WHERE namespace = ? AND version = ?"
+    row = connection.execute(select, (namespace, version)).fetchone()
+    if row is not None:
+        return int(row[0])
+    insert = "INSERT INTO space (namespace, version) VALUES (?, ?)"
+    number = connection.execute(insert, (namespace, version)).lastrowid
+    assert number is not None
+    return number

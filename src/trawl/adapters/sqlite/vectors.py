@@ -1,0 +1,72 @@
+"""Vectors in SQLite, compared one by one with numpy, a slab at a time."""
+
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from trawl.ports import Vectors
+
+SLAB_ROWS: Final = 8192
+CACHE_BYTES_MAX: Final = 64_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Slab:
+    """Some vectors: their rows' numbers, the numbers of their crawls, and float16 of shape (rows, dimensions)."""
+
+    seqs: npt.NDArray[np.int64]
+    crawls: npt.NDArray[np.int64]
+    matrix: npt.NDArray[np.float16]
+
+
+def stored_form(vectors: Vectors) -> list[bytes]:
+    """Each row as half precision: a dot product of unit vectors keeps three digits, in half the space."""
+    return [row.tobytes() for row in vectors.astype("<f2")]
+
+
+class VectorTable:
+    """The table `vector`; keeps it in memory between searches while it is small and unchanged."""
+
+    def __init__(self, connection: sqlite3.Connection, *, cache_bytes_max: int = CACHE_BYTES_MAX) -> None:
+        self._connection = connection
+        self._cache_bytes_max = cache_bytes_max
+        self._cached: list[Slab] | None = None
+        self._version = (0, 0)
+
+    def nearest(self, vector: Vectors, limit: int, crawl: int | None) -> list[int]:
+        """Numbers of the rows with the largest dot product with `vector`, shape (1, dimensions); best first."""
+        seqs = np.empty(0, dtype=np.int64)
+        scores = np.empty(0, dtype=np.float32)
+        for slab in self._slabs(vector.shape[1]):
+            found = slab.matrix.astype(np.float32) @ vector[0]
+            numbers = slab.seqs
+            if crawl is not None:
+                kept = slab.crawls == crawl
+                found, numbers = found[kept], numbers[kept]
+            seqs, scores = np.concatenate((seqs, numbers)), np.concatenate((scores, found))
+            best = np.lexsort((seqs, -scores))[:limit]
+            seqs, scores = seqs[best], scores[best]
+        return [int(seq) for seq in seqs]
+
+    def _slabs(self, dimensions: int) -> Iterator[Slab]:
+        """All vectors, from memory if they are there and nothing has changed."""
+        version = (self._connection.execute("PRAGMA data_version").fetchone()[0], self._connection.total_changes)
+        if self._cached is not None and version == self._version:
+            yield from self._cached
+            return
+        self._cached, self._version = None, version
+        kept: list[Slab] | None = []
+        size = 0
+        cursor = self._connection.execute("SELECT seq, crawl, vector FROM vector ORDER BY seq")
+        while rows := cursor.fetchmany(SLAB_ROWS):
+            matrix = np.frombuffer(b"".join(row[2] for row in rows), dtype="<f2").reshape(len(rows), dimensions)
+            numbers = np.array([row[:2] for row in rows], dtype=np.int64)
+            slab = Slab(numbers[:, 0], numbers[:, 1], matrix)
+            size += matrix.nbytes + numbers.nbytes
+            kept = [*kept, slab] if kept is not None and size <= self._cache_bytes_max else None
+            yield slab
+        self._cached = kept

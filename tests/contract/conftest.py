@@ -1,0 +1,172 @@
+"""The adapters of every state port; a new adapter joins by one line in each registry.
+
+A registry maps the adapter's name to a function that opens it on a folder. Opening the same folder again, after
+`close`, gives the same state if the adapter is in DURABLE.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import pytest
+
+from trawl.adapters.blobs import FileBlobStore
+from trawl.adapters.memory import (
+    MemoryBlobStore,
+    MemoryFingerprintIndex,
+    MemoryFrontierStore,
+    MemoryPageStore,
+    MemoryPolitenessStore,
+    MemoryRobotsStore,
+    MemorySearchIndex,
+    MemorySpillQueue,
+)
+from trawl.adapters.sqlite import (
+    Database,
+    SqliteFingerprintIndex,
+    SqliteFrontierStore,
+    SqlitePageStore,
+    SqlitePolitenessStore,
+    SqliteRobotsStore,
+    SqliteSearchIndex,
+    SqliteSpillQueue,
+)
+from trawl.ports import (
+    BlobStore,
+    FingerprintIndex,
+    FrontierStore,
+    PageStore,
+    PolitenessStore,
+    RobotsStore,
+    SearchIndex,
+    SpillQueue,
+)
+
+T = TypeVar("T")
+
+
+@dataclass
+class Opened(Generic[T]):
+    """An adapter with what closes it."""
+
+    store: T
+    close: Callable[[], None] = lambda: None
+
+
+Open = Callable[[Path], Opened[T]]
+
+
+def _memory(make: Callable[[], T]) -> Open[T]:
+    return lambda _: Opened(make())
+
+
+def _sqlite(make: Callable[[Database], T]) -> Open[T]:
+    def opened(folder: Path) -> Opened[T]:
+        database = Database(folder)
+        return Opened(make(database), database.close)
+
+    return opened
+
+
+FRONTIERS: dict[str, Open[FrontierStore]] = {
+    "memory": _memory(MemoryFrontierStore),
+    "sqlite": _sqlite(SqliteFrontierStore),
+}
+SPILLS: dict[str, Open[SpillQueue]] = {
+    "memory": _memory(MemorySpillQueue),
+    "sqlite": _sqlite(SqliteSpillQueue),
+}
+POLITENESS: dict[str, Open[PolitenessStore]] = {
+    "memory": _memory(MemoryPolitenessStore),
+    "sqlite": _sqlite(SqlitePolitenessStore),
+}
+ROBOTS: dict[str, Open[RobotsStore]] = {
+    "memory": _memory(MemoryRobotsStore),
+    "sqlite": _sqlite(SqliteRobotsStore),
+}
+FINGERPRINTS: dict[str, Open[FingerprintIndex]] = {
+    "memory": _memory(MemoryFingerprintIndex),
+    "sqlite": _sqlite(SqliteFingerprintIndex),
+}
+PAGES: dict[str, Open[PageStore]] = {
+    "memory": _memory(MemoryPageStore),
+    "sqlite": _sqlite(SqlitePageStore),
+}
+BLOBS: dict[str, Open[BlobStore]] = {
+    "memory": _memory(MemoryBlobStore),
+    "files": lambda folder: Opened(FileBlobStore(folder / "blobs")),
+}
+SEARCHES: dict[str, Open[SearchIndex]] = {
+    "memory": _memory(MemorySearchIndex),
+    "sqlite": _sqlite(SqliteSearchIndex),
+}
+DURABLE = frozenset({"sqlite", "files"})
+
+_REGISTRIES: dict[str, dict[str, Any]] = {
+    "frontier": FRONTIERS,
+    "spill": SPILLS,
+    "politeness": POLITENESS,
+    "robots": ROBOTS,
+    "fingerprints": FINGERPRINTS,
+    "pages": PAGES,
+    "blobs": BLOBS,
+    "index": SEARCHES,
+}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test that asks for `frontier` runs over all adapters of the port; for `durable_frontier` over the lasting."""
+    for name, registry in _REGISTRIES.items():
+        if name in metafunc.fixturenames:
+            metafunc.parametrize(name, list(registry), indirect=True)
+        if f"durable_{name}" in metafunc.fixturenames:
+            metafunc.parametrize(f"durable_{name}", [item for item in registry if item in DURABLE], indirect=True)
+
+
+class Reopening(Generic[T]):
+    """A store that can be closed and opened again on the same folder."""
+
+    def __init__(self, open_: Open[T], folder: Path) -> None:
+        self._open = open_
+        self._folder = folder
+        self._opened = open_(folder)
+
+    @property
+    def store(self) -> T:
+        """The store as it is open now."""
+        return self._opened.store
+
+    def reopen(self) -> T:
+        """Close and open again."""
+        self._opened.close()
+        self._opened = self._open(self._folder)
+        return self.store
+
+    def close(self) -> None:
+        """Close for good."""
+        self._opened.close()
+
+
+def _fixture(name: str) -> tuple[Any, Any]:
+    def plain(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
+        opened = _REGISTRIES[name][request.param](tmp_path)
+        yield opened.store
+        opened.close()
+
+    def durable(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Reopening[Any]]:
+        reopening: Reopening[Any] = Reopening(_REGISTRIES[name][request.param], tmp_path)
+        yield reopening
+        reopening.close()
+
+    return pytest.fixture(name=name)(plain), pytest.fixture(name=f"durable_{name}")(durable)
+
+
+_frontier, _durable_frontier = _fixture("frontier")
+_spill, _durable_spill = _fixture("spill")
+_politeness, _durable_politeness = _fixture("politeness")
+_robots, _durable_robots = _fixture("robots")
+_fingerprints, _durable_fingerprints = _fixture("fingerprints")
+_pages, _durable_pages = _fixture("pages")
+_blobs, _durable_blobs = _fixture("blobs")
+_index, _durable_index = _fixture("index")
