@@ -60,6 +60,8 @@ lock: setup ## Lock the newest allowed versions for development
 	@.venv/bin/uv pip compile --quiet --universal --upgrade --python-version 3.11 --no-header --no-annotate \
 		--extra dev --extra kafka --extra redis --extra opensearch --extra browser \
 		--output-file requirements-dev.lock pyproject.toml
+	@.venv/bin/uv pip compile --quiet --universal --upgrade --python-version 3.11 --no-header --no-annotate \
+		--output-file bench/peers.lock bench/peers.in
 
 .PHONY: replay
 replay: setup ## Crawl the archived real pages under their own host names; one JSON line
@@ -80,6 +82,7 @@ bench-fetch: setup ## Measure the fetcher; one JSON line each
 .PHONY: soak
 soak: setup ## Run the long tests
 	@TRAWL_SOAK=1 $(RUN) -m pytest tests/e2e $(ARGS)
+	@$(RUN) -m bench.soak_tiny
 
 .PHONY: clean
 clean: ## Remove .venv, caches and crawls made here

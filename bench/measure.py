@@ -179,9 +179,12 @@ def _from_proc() -> dict[int, ProcessSample]:
 
 
 def _from_ps() -> dict[int, ProcessSample]:
-    listing = subprocess.run(
-        ["ps", "-A", "-o", "pid=,ppid=,rss=,time="], check=True, capture_output=True, text=True
-    ).stdout
+    command = ["ps", "-A", "-o", "pid=,ppid=,rss=,time="]
+    return parsed_ps(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def parsed_ps(listing: str) -> dict[int, ProcessSample]:
+    """Processes of a listing of `ps -o pid=,ppid=,rss=,time=`."""
     found = {}
     for line in listing.splitlines():
         pid, parent, kilobytes, spent = line.split()[:4]
