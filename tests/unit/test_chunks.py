@@ -87,9 +87,7 @@ def test_every_word_is_in_some_chunk_and_no_chunk_is_too_long(blocks: list[Block
     content = words_of(*(text for passage in found for text in (passage.text, *passage.heading_path)))
     for block in blocks:
         structural = block.kind in {BlockKind.TABLE, BlockKind.CODE}
-        shown = (block.markdown or block.text) if structural else (block.text or block.markdown)
-        if block.kind is BlockKind.HEADING:
-            shown = block.text
+        shown = (block.markdown or block.text) if structural else block.text
         for word in words_of(shown):
             assert word in content or len(word) > SMALL.chunk_chars_target // 2
 
@@ -196,6 +194,15 @@ def test_a_section_that_fits_is_one_chunk_with_its_heading_path() -> None:
         (("Guide",), "Welcome."),
         (("Guide", "Install"), "Run this.\n\n```\nmake\n```"),
     ]
+
+
+def test_what_has_no_words_is_no_part_of_a_chunk() -> None:
+    rule = Block(kind=BlockKind.OTHER, text="", markdown="---")
+    image = Block(kind=BlockKind.PARAGRAPH, text="", markdown="![](http://site.test/pixel.png)")
+    assert texts(chunk_document(document(paragraph("One."), rule, image, paragraph("Two.")), SETTINGS)) == [
+        "One.\n\nTwo."
+    ]
+    assert chunk_document(document(rule, image), SETTINGS) == ()
 
 
 def test_a_heading_is_the_path_of_what_follows_or_a_chunk_of_its_own() -> None:

@@ -184,10 +184,10 @@ def _clean(title: str) -> str:
 
 
 def _body(block: Block) -> str:
-    """A block's text: Markdown where the structure matters, else words without markup."""
+    """A block's text: Markdown where the structure matters, else words without markup (a rule or image has none)."""
     if block.kind in {BlockKind.TABLE, BlockKind.CODE}:
         return (block.markdown or block.text).strip("\n")
-    return (block.text or block.markdown).strip()
+    return block.text.strip()
 
 
 def _pieces(blocks: Sequence[Block], settings: IndexSettings) -> Iterator[str]:
