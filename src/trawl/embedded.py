@@ -43,6 +43,7 @@ from trawl.settings import EmbeddedSettings
 
 _LOG = logging.getLogger(__name__)
 _INBOX_BATCH = 200
+_LOOK_MS = 500
 _TRACEBACK_CHARS_MAX = 4000
 
 
@@ -157,12 +158,20 @@ class EmbeddedCrawl:
         self._pending = 0
         self._wake = asyncio.Event()
         self._stopping = False
+        self._crawl_id = "default"
+        self._queued = 0
+        self._looked_ms = 0
         self.counts = Counts()
 
     @property
     def in_flight(self) -> int:
         """Records between the stages or inside them."""
         return self._pending
+
+    @property
+    def queued(self) -> int:
+        """URLs that wait in the frontier, as of about a second ago."""
+        return self._queued
 
     def stop(self) -> None:
         """Release nothing more; `run` returns when what is in flight is done."""
@@ -173,6 +182,7 @@ class EmbeddedCrawl:
         """Crawl from the seeds and from what an earlier run left."""
         await self._inbox.open()
         await self._inbox.put(seeds)
+        self._crawl_id = seeds[0].crawl_id if seeds else self._crawl_id
         async with asyncio.TaskGroup() as group:
             workers = [group.create_task(worker) for worker in self._workers()]
             await self._frontier()
@@ -185,10 +195,18 @@ class EmbeddedCrawl:
     async def _frontier(self) -> None:
         while not self._stopping:
             self._wake.clear()
+            await self._look()
             moved = await self._take_inbox()
             released = await self._release()
             if not moved and not released and await self._finished_or_waited():
                 return
+
+    async def _look(self) -> None:
+        """Note the length of the queue, now and then."""
+        now_ms = self._clock.now_ms()
+        if now_ms - self._looked_ms > _LOOK_MS:
+            self._looked_ms = now_ms
+            self._queued = (await self._store.progress(self._crawl_id)).queued
 
     async def _take_inbox(self) -> int:
         records = await self._inbox.take(_INBOX_BATCH)

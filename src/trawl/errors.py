@@ -15,6 +15,7 @@ exceptions.
     │   ├── StoreCorruptError    the store's content is damaged
     │   └── StaleEpochError      this owner's lease of a shard was taken over
     ├── BlobNotFoundError        a reference points at no blob
+    ├── FetchRefusedError        a single fetch brought no page
     ├── EmbedderMismatchError    an index holds vectors of another model
     └── WorkerDiedError          an extraction worker process ended without an answer
 """
@@ -66,6 +67,10 @@ class StaleEpochError(StoreError):
 
 class BlobNotFoundError(TrawlError, LookupError):
     """A blob reference points at nothing: it was swept or belongs to another store."""
+
+
+class FetchRefusedError(TrawlError):
+    """A single fetch, outside a crawl, brought no page; the text gives the reason."""
 
 
 class EmbedderMismatchError(TrawlError):

@@ -7,7 +7,7 @@ from trawl.kinds import RobotsState
 from trawl.ports import Clock, RobotsEntry, RobotsStore
 from trawl.records import Millis
 from trawl.robots import Robots
-from trawl.settings import RobotsSettings
+from trawl.settings import PolitenessSettings, RobotsSettings
 
 _ENTRIES_MAX = 4096
 _EMPTY = Robots.parse(b"")
@@ -85,3 +85,8 @@ class Rules:
         if len(self._parsed) > _ENTRIES_MAX:
             self._parsed.popitem(last=False)
         return parsed
+
+
+def delay_seconds(asked: float | None, settings: PolitenessSettings) -> float:
+    """The least time between two fetches of a host that asks for a Crawl-delay, which is clamped."""
+    return max(settings.delay_seconds, min(asked or 0.0, settings.crawl_delay_seconds_max))

@@ -153,7 +153,7 @@ async def test_hostile_texts_stay_inside_their_fields(tmp_path: Path) -> None:
     with opened(tmp_path) as tap:
         await tap.document(made("https://example.com/a", title=title), "")
     markdown = (tmp_path / "markdown/https_example.com_a.md").read_text(encoding="utf-8")
-    assert markdown.split("\n---\n")[0].count("\n") == 3
+    assert markdown.split("\n---\n")[0].count("\n") == 4
     assert len(lines(tmp_path)) == 1
 
 

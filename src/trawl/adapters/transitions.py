@@ -1,5 +1,6 @@
 """What an update makes of an origin, and an outcome of a request (pure), shared by the frontier's stores."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from trawl.kinds import OutcomeClass, Purpose
@@ -53,3 +54,17 @@ def told(row: RequestRow, completion: Completion) -> RequestRow:
         document_key=row.document_key if completion.document_key is None else completion.document_key,
         duplicate_of=row.duplicate_of if keeps else completion.duplicate_of,
     )
+
+
+def reason_of(completion: Completion) -> str:
+    """What a terminal outcome is counted under: `class:reason`, or the class where there is no reason."""
+    return f"{completion.outcome}:{completion.reason}" if completion.reason else str(completion.outcome)
+
+
+def by_class(reasons: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
+    """Counts by `class:reason` added up by class, in order."""
+    classes: dict[str, int] = {}
+    for reason, count in reasons:
+        name = reason.partition(":")[0]
+        classes[name] = classes.get(name, 0) + count
+    return tuple(sorted(classes.items()))

@@ -23,7 +23,7 @@ from trawl.url import canonical
 @click.option(
     "--format",
     "kind",
-    type=click.Choice(["markdown", "text", "json", "html"]),
+    type=click.Choice(["markdown", "text", "json"]),
     default="markdown",
     show_default=True,
     help="What is printed.",
@@ -41,8 +41,6 @@ def extract(source: str, kind: str, address: str | None, config: Path | None, as
         return 1
     if as_json or kind == "json":
         click.echo(json.dumps(found.plain(), ensure_ascii=False))
-    elif kind == "html":
-        click.echo(found.html)
     else:
         click.echo(found.markdown if kind == "markdown" else found.text)
     return 0

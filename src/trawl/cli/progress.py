@@ -82,13 +82,13 @@ class Progress:
 
 def told(summary: Mapping[str, Any]) -> str:
     """The summary for people: what was found, where it is, how to search it, and what is left."""
+    found = ", ".join(f"{summary[name]} {name}" for name in ("indexed", "duplicates", "unchanged", "chunks"))
     lines = [
-        f"{summary['pages']} pages in {summary['seconds']:.1f} s: {summary['indexed']} indexed,"
-        f" {summary['duplicates']} duplicates, {summary['unchanged']} unchanged, {summary['chunks']} chunks",
+        f"{summary['pages']} pages in {summary['seconds']:.1f} s: {found}",
         f"  results   {summary['dir']}",
         f"  search    trawl search 'your question' --dir {shlex.quote(str(summary['dir']))}",
     ]
-    for name in ("refused", "failed", "waiting"):
+    for name in ("refused", "failed", "skipped"):
         if summary[name]:
             reasons = ", ".join(f"{count} {reason}" for reason, count in summary[name].items())
             lines.append(f"  {name:<8}  {reasons}")

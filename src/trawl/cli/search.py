@@ -64,7 +64,7 @@ def _print(hits: list[Hit]) -> None:
     for number, hit in enumerate(hits, start=1):
         chunk = hit.chunk
         path = [part for part in chunk.heading_path if part != chunk.title]
-        console.print(Text(f"{number}. {' › '.join((chunk.title or chunk.url, *path))}", style="bold"))
+        console.print(Text(f"{number}. {' > '.join((chunk.title or chunk.url, *path))}", style="bold"))
         console.print(Text(f"   {chunk.url}", style="cyan"))
         excerpt = textwrap.shorten(" ".join(chunk.text.split()), _EXCERPT_CHARS, placeholder=" …")
         console.print(Text(textwrap.indent(textwrap.fill(excerpt, 100), "   ")))

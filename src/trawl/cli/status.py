@@ -22,10 +22,8 @@ def status(folder: Path | None, as_json: bool) -> int:
 
 
 def _told(found: dict[str, Any]) -> str:
-    lines = [
-        f"{found['dir']}: {found['queued']} queued, {found['leased']} in flight, {found['documents']} documents,"
-        f" {found['chunks']} chunks",
-    ]
+    numbers = ", ".join(f"{found[name]} {name}" for name in ("queued", "leased", "documents", "chunks"))
+    lines = [f"{found['dir']}: {numbers}"]
     for name in ("outcomes", "refusals", "reasons"):
         if found[name]:
             lines.append(f"{name}")

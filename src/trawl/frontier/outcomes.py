@@ -7,7 +7,7 @@ from trawl.frontier.retry import HOST_FAILURES, backoff_ms, next_try
 from trawl.kinds import OutcomeClass, Purpose, RobotsState
 from trawl.ports import Completion, FrontierStore, OriginUpdate, Request
 from trawl.records import FetchOutcome, Millis, Record
-from trawl.rules import Rules, Ruling
+from trawl.rules import Rules, Ruling, delay_seconds
 from trawl.settings import Settings
 from trawl.url import origin_of
 
@@ -86,7 +86,7 @@ class Outcomes:
         self._rules.forget(origin)
         politeness = self._settings.politeness
         asked = (await self._rules.robots(origin)).crawl_delay(self._settings.fetch.user_agent) or 0.0
-        delay = max(politeness.delay_seconds, min(asked, politeness.crawl_delay_seconds_max))
+        delay = delay_seconds(asked, politeness)
         if asked > politeness.crawl_delay_seconds_max:
             _LOG.warning("%s asks for a Crawl-delay of %s s; it is clamped to %s s", origin, asked, delay)
         update = OriginUpdate(

@@ -157,6 +157,8 @@ class CrawlProgress:
     """Pages counted against the budget."""
     outcomes: tuple[tuple[str, int], ...] = ()
     """Requests by the class of their last terminal outcome."""
+    reasons: tuple[tuple[str, int], ...] = ()
+    """Requests by `class:reason` of their last terminal outcome; the class alone where there is no reason."""
     refusals: tuple[tuple[str, int], ...] = ()
     """URLs refused at admission, by reason."""
     next_due_ms: Millis | None = None

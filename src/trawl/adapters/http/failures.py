@@ -60,7 +60,8 @@ def reason_of(code: int, message: str, *, connected: bool, answered: bool, timed
     the whole time was used up.
     """
     if code == CurlECode.OPERATION_TIMEDOUT:
-        return "total_timeout" if connected or timed_out else "connect_timeout"
+        connecting = not message.startswith("Operation timed out")
+        return "connect_timeout" if connecting and not timed_out else "total_timeout"
     if code in _LOST:
         if "CONNECT tunnel failed" in message or "proxy CONNECT" in message:
             return "connect_failed"

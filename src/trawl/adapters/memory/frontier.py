@@ -4,11 +4,12 @@ Two facts are not part of the port: how far the clock has come (what is due is d
 was told), and whether a request is paid for.
 """
 
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from trawl.adapters.transitions import CHARGED, CHARGED_PURPOSES, SETTLED, UNCHARGED, told, updated
-from trawl.kinds import OutcomeClass, RenderMode, RobotsState
+from trawl.adapters.transitions import CHARGED, CHARGED_PURPOSES, SETTLED, UNCHARGED, by_class, reason_of, told, updated
+from trawl.kinds import RenderMode, RobotsState
 from trawl.ports import (
     Admission,
     Completion,
@@ -30,7 +31,7 @@ class _Entry:
     sequence: int
     charge: int = UNCHARGED
     lease_until_ms: Millis = 0
-    ended: OutcomeClass | None = None  # the class of the last terminal outcome
+    ended: str | None = None  # class and reason of the last terminal outcome
 
 
 @dataclass(slots=True)
@@ -78,14 +79,16 @@ class MemoryFrontierStore:
         """How far a crawl is."""
         entries = [entry for entry in self._entries.values() if entry.row.request.crawl_id == crawl_id]
         queued = [entry for entry in entries if entry.row.state == "queued"]
-        ended = [entry.ended.value for entry in entries if entry.ended is not None]
+        ended = [entry.ended for entry in entries if entry.ended is not None]
+        reasons = tuple(sorted(Counter(ended).items()))
         dues = [0 if self._is_due(entry) else entry.row.request.due_at_ms for entry in queued]
         refusals = ((reason, count) for (crawl, reason), count in self._refusals.items() if crawl == crawl_id)
         return CrawlProgress(
             queued=len(queued),
             leased=sum(entry.row.state == "leased" for entry in entries),
             charged=self._crawls[crawl_id].charged if crawl_id in self._crawls else 0,
-            outcomes=tuple(sorted((name, ended.count(name)) for name in set(ended))),
+            outcomes=by_class(reasons),
+            reasons=reasons,
             refusals=tuple(sorted(refusals)),
             next_due_ms=min(dues, default=None),
         )
@@ -211,7 +214,7 @@ class MemoryFrontierStore:
         if completion.requeue_at_ms is not None:
             self._move(entry, "queued", attempt=completion.attempt, due_at_ms=completion.requeue_at_ms, fetch_id=0)
             return True
-        entry.ended = completion.outcome
+        entry.ended = reason_of(completion)
         entry.charge = SETTLED if entry.charge else UNCHARGED
         entry.row = replace(entry.row, visits=entry.row.visits + 1)
         self._move(entry, "done", fetch_id=0)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from trawl.adapters.transitions import by_class
 from trawl.plain import from_json, to_json
 from trawl.ports import CrawlPolicy, CrawlProgress
 from trawl.records import Millis
@@ -127,11 +128,13 @@ def progress_of(connection: sqlite3.Connection, crawl_id: str, now_ms: Millis) -
     counts = connection.execute(
         "SELECT kind, name, count FROM crawl_count WHERE crawl = ? AND count > 0 ORDER BY name", (crawl,)
     ).fetchall()
+    reasons = tuple((name, number) for kind, name, number in counts if kind == "outcome")
     return CrawlProgress(
         queued=queued,
         leased=leased,
         charged=charged,
-        outcomes=tuple((name, number) for kind, name, number in counts if kind == "outcome"),
+        outcomes=by_class(reasons),
+        reasons=reasons,
         refusals=tuple((name, number) for kind, name, number in counts if kind == "refusal"),
         next_due_ms=_next_due_ms(connection, crawl, queued, waiting, now_ms),
     )

@@ -10,7 +10,7 @@ from trawl.adapters.sqlite.database import Database
 from trawl.adapters.sqlite.origins import PARKED, READY, ROBOTS, Origin, most_queued
 from trawl.adapters.sqlite.rows import DONE, DUE, LEASED
 from trawl.adapters.sqlite.visits import Visits
-from trawl.adapters.transitions import CHARGED, CHARGED_PURPOSES, SETTLED, UNCHARGED, told, updated
+from trawl.adapters.transitions import CHARGED, CHARGED_PURPOSES, SETTLED, UNCHARGED, reason_of, told, updated
 from trawl.kinds import RenderMode
 from trawl.ports import (
     Admission,
@@ -252,7 +252,7 @@ class SqliteFrontierStore:
             columns |= {"attempt": completion.attempt, "due_at_ms": completion.requeue_at_ms}
             visits.move(row, visits.queued_state(completion.requeue_at_ms), charge, **columns)
             return
-        ended, crawl = completion.outcome.value, row[29] // 2
+        ended, crawl = reason_of(completion), row[29] // 2
         columns |= {"visits": after.visits + 1, "ended": ended}
         if row[31] != ended:
             crawls.count(visits.connection, crawl, "outcome", ended, 1)

@@ -1,0 +1,198 @@
+"""The Python API: `crawl`, `extract` and `search`, on which the command line is built too."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterable
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from trawl.adapters.embedders import WordllamaEmbedder
+from trawl.adapters.sqlite import Database, SqliteSearchIndex
+from trawl.assembly import CrawlPlan, CrawlRun
+from trawl.extractor.extract import Extraction, extract_html
+from trawl.kinds import ScopeKind
+from trawl.ports import Hit, SearchQuery
+from trawl.records import ExtractedDocument, Seed
+from trawl.settings import ExtractSettings, IndexSettings, Settings
+from trawl.url import canonical
+
+_PAGES_WAITING_MAX = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """One crawled page."""
+
+    url: str
+    """The URL as requested, canonical."""
+    final_url: str
+    """The URL that answered."""
+    title: str
+    markdown: str
+    """The main content as Markdown."""
+    text: str
+    """The main content as plain text."""
+    status: int
+    """The HTTP status."""
+    fetched_at_ms: int
+    """Milliseconds since the epoch, UTC."""
+    duplicate_of: str
+    """The URL of the page that this one repeats, or empty."""
+    document: ExtractedDocument = field(repr=False)
+    """Everything else that is known of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extracted:
+    """What one page of HTML holds. With a `reason` there is no content."""
+
+    url: str
+    title: str
+    author: str
+    published: str
+    """ISO 8601, or empty."""
+    modified: str
+    """ISO 8601, or empty."""
+    language: str
+    """BCP 47, or empty."""
+    site_name: str
+    description: str
+    page_type: str
+    confidence: float
+    """From 0 to 1."""
+    markdown: str
+    text: str
+    structured: dict[str, Any]
+    """Structured data by class, for example schema.org/Product."""
+    links: tuple[str, ...]
+    """Absolute URLs in order, each once."""
+    images: tuple[str, ...]
+    charset: str
+    content_sha256: str
+    reason: str
+    """Why nothing was extracted, or empty."""
+
+    def plain(self) -> dict[str, Any]:
+        """All fields as JSON-able values."""
+        values = {name: getattr(self, name) for name in self.__slots__}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+
+async def crawl(
+    *urls: str,
+    out: Path | str | None = None,
+    max_pages: int = 0,
+    max_depth: int = 16,
+    scope: ScopeKind | str = ScopeKind.HOST,
+    allowed_domains: Iterable[str] = (),
+    formats: Iterable[str] = ("markdown", "html", "jsonl"),
+    fresh: bool = False,
+    settings: Settings | None = None,
+) -> AsyncIterator[Page]:
+    """Crawl from the URLs and yield each page when it is written, duplicates included.
+
+    `out` is the output folder, which can be searched and resumed; without it the results are kept for the time of the
+    crawl only. Leaving the loop early stops the crawl. Raises InvalidUrlError, SettingsError and StoreError.
+    """
+    settings = settings or Settings()
+    seeds = tuple(
+        Seed(
+            url=canonical(url), scope=ScopeKind(scope), allowed_domains=tuple(allowed_domains), depth_max=max_depth,
+            pages_max=max_pages,
+        )
+        for url in urls
+    )  # fmt: skip
+    with TemporaryDirectory(prefix="trawl-") as temporary:
+        folder = Path(out) if out is not None else Path(temporary)
+        plan = CrawlPlan(folder=folder, seeds=seeds, settings=settings, formats=frozenset(formats), fresh=fresh)
+        async for page in _pages(plan):
+            yield page
+
+
+async def _pages(plan: CrawlPlan) -> AsyncIterator[Page]:
+    waiting: asyncio.Queue[Page | None] = asyncio.Queue()
+
+    def told(document: ExtractedDocument, duplicate_of: str) -> None:
+        waiting.put_nowait(_page(document, duplicate_of))
+
+    async def run_all(run: CrawlRun) -> None:
+        try:
+            await run.run()
+        finally:
+            waiting.put_nowait(None)
+
+    async with CrawlRun(plan, on_page=told) as run:
+        task = asyncio.create_task(run_all(run))
+        try:
+            while (page := await waiting.get()) is not None:
+                yield page
+            await task
+        finally:
+            run.stop()
+            if not task.done():
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+
+
+def extract(
+    html: bytes | str, url: str, *, content_type: str | None = None, settings: ExtractSettings | None = None
+) -> Extracted:
+    """The content and what is known of one page. Bytes are decoded as a browser would; never raises for bad HTML."""
+    found = extract_html(html, url, content_type, settings)
+    return _extracted(found, url)
+
+
+async def search(folder: Path | str, query: str, *, limit: int = 10, settings: Settings | None = None) -> list[Hit]:
+    """Hybrid search (full text and vectors) over the crawl in a folder, best first, also while it runs.
+
+    Raises StoreError if there is no crawl, and EmbedderMismatchError if it was indexed with another model.
+    """
+    index_settings = settings.index if settings else IndexSettings()
+    embedder = WordllamaEmbedder()
+    with closing(Database(Path(folder), read_only=True)) as database:
+        index = SqliteSearchIndex(database)
+        await index.open(embedder.name, embedder.dimensions)
+        vector = await embedder.embed([query])
+        asked = SearchQuery(text=query, vector=vector, limit=limit, candidates=index_settings.search_candidates)
+        return list(await index.search(asked))
+
+
+def _page(document: ExtractedDocument, duplicate_of: str) -> Page:
+    return Page(
+        url=document.url,
+        final_url=document.final_url,
+        title=document.title,
+        markdown=document.markdown,
+        text=document.text,
+        status=document.status,
+        fetched_at_ms=document.fetched_at_ms,
+        duplicate_of=duplicate_of,
+        document=document,
+    )
+
+
+def _extracted(found: Extraction, url: str) -> Extracted:
+    about = found.metadata
+    return Extracted(
+        url=found.links.canonical or url,
+        title=about.title,
+        author=about.author,
+        published=about.published,
+        modified=about.modified,
+        language=about.language,
+        site_name=about.site_name,
+        description=about.description,
+        page_type=str(found.page_type),
+        confidence=found.confidence,
+        markdown=found.markdown,
+        text=found.text,
+        structured=json.loads(found.structured),
+        links=tuple(link.url for link in found.links.links),
+        images=about.images,
+        charset=found.charset,
+        content_sha256=found.content_sha256,
+        reason=found.reason,
+    )

@@ -1,0 +1,375 @@
+"""Wiring: stages and adapters put together for a folder on this machine, by plain constructor calls."""
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterable
+from contextlib import AsyncExitStack, closing
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeAlias
+
+from trawl.adapters.clocks import SystemClock
+from trawl.adapters.embedders import WordllamaEmbedder
+from trawl.adapters.folder import FORMATS, FolderTap
+from trawl.adapters.http import CurlHttpClient, SystemResolver
+from trawl.adapters.memory import MemoryPolitenessStore, MemoryRobotsStore
+from trawl.adapters.processes import ProcessPool
+from trawl.adapters.sqlite import (
+    Database,
+    FolderLock,
+    SqliteFingerprintIndex,
+    SqliteFrontierStore,
+    SqlitePageStore,
+    SqlitePolitenessStore,
+    SqliteRobotsStore,
+    SqliteSearchIndex,
+    SqliteSpillQueue,
+)
+from trawl.dedup.stage import DedupStage
+from trawl.embedded import Counts, EmbeddedCrawl, Stages
+from trawl.errors import FetchRefusedError, StoreError
+from trawl.extractor.stage import ExtractorStage
+from trawl.extractor.work import extract_page
+from trawl.fetcher.stage import FetcherStage
+from trawl.frontier.admission import canonical_rules
+from trawl.frontier.stage import FrontierStage
+from trawl.inbox import Inbox
+from trawl.indexer.stage import IndexerStage
+from trawl.kinds import Purpose, RenderMode
+from trawl.plain import to_json
+from trawl.records import (
+    DeadLetter,
+    ExtractedDocument,
+    FetchedPage,
+    FetchOutcome,
+    FetchTask,
+    Millis,
+    Seed,
+)
+from trawl.rules import Rules, delay_seconds
+from trawl.settings import Settings
+from trawl.url import canonical, fetch_id, origin_of, request_key
+
+OnPage: TypeAlias = Callable[[ExtractedDocument, str], None]
+"""Told each document that was written, and the URL that it duplicates (empty for a unique one)."""
+
+_DETAILS_MAX = 5
+_LETTERS = "dead-letters.jsonl"
+_OURS = ("trawl.sqlite", "trawl.sqlite-wal", "trawl.sqlite-shm", "pages.jsonl", "pages.jsonl.new", _LETTERS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrawlPlan:
+    """What is to be crawled, and where the results go."""
+
+    folder: Path
+    """The output folder; made if it is not there."""
+    seeds: tuple[Seed, ...]
+    """Where to start; all of one crawl id."""
+    settings: Settings = field(default_factory=Settings)
+    """Every limit and policy."""
+    formats: frozenset[str] = frozenset(FORMATS)
+    """Of `markdown`, `html` and `jsonl`."""
+    inline_html: bool = False
+    """Whether raw HTML stands in `pages.jsonl` too."""
+    fresh: bool = False
+    """Whether what the folder holds is forgotten first."""
+
+
+class CrawlRun:
+    """One run of a crawl in a folder: an async context that holds the folder's lock.
+
+    Raises StoreError if the folder is in use, its database is newer or damaged, or the disk is full.
+    """
+
+    def __init__(self, plan: CrawlPlan, *, on_page: OnPage | None = None) -> None:
+        self.plan = plan
+        self._on_page = on_page
+        self._crawl_id = plan.seeds[0].crawl_id if plan.seeds else "default"
+        self._began = time.monotonic()
+        self._exit = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self._open()
+        except BaseException:
+            await self._exit.aclose()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._exit.aclose()
+
+    @property
+    def counts(self) -> Counts:
+        """What happened in this run so far."""
+        return self._crawl.counts
+
+    @property
+    def queued(self) -> int:
+        """URLs that wait, as of the last look."""
+        return self._crawl.queued
+
+    async def run(self) -> None:
+        """Crawl to the end; a crawl that was done is visited again."""
+        await self._store.release_leases()
+        progress = await self._store.progress(self._crawl_id)
+        spent = self.plan.seeds and 0 < self.plan.seeds[0].pages_max <= progress.charged
+        if progress.outcomes and (not progress.queued or spent):
+            await self._store.readmit(self._crawl_id, self._clock.now_ms())
+        await self._crawl.run(self.plan.seeds)
+
+    def stop(self) -> None:
+        """Finish what is in flight and return from `run`."""
+        self._crawl.stop()
+
+    async def summary(self, *, interrupted: bool = False) -> dict[str, Any]:
+        """What this run did and what is left, as plain values."""
+        progress = await self._store.progress(self._crawl_id)
+        counts, seconds = self.counts, time.monotonic() - self._began
+        outcomes = counts.outcomes
+        pages = sum(outcomes[name] for name in ("indexed", "duplicate", "unchanged"))
+        left = progress.queued + progress.leased
+        spent = bool(self.plan.seeds) and 0 < self.plan.seeds[0].pages_max <= progress.charged
+        return {
+            "dir": str(self.plan.folder),
+            "crawl_id": self._crawl_id,
+            "finished": not interrupted and (spent or not left),
+            "interrupted": interrupted,
+            "pages": pages,
+            "indexed": outcomes["indexed"],
+            "duplicates": outcomes["duplicate"],
+            "unchanged": outcomes["unchanged"],
+            "aliases": outcomes["alias"],
+            "refused": _reasons(progress.reasons, "refused"),
+            "failed": _reasons(progress.reasons, "failed"),
+            "skipped": dict(progress.refusals),
+            "retried": _reasons(counts.reasons.items(), "retry"),
+            "queued": 0 if spent else left,
+            "documents": await self._pages.size(),
+            "chunks": await self._index.size(),
+            "fetched": counts.fetched,
+            "bytes": counts.bytes,
+            "dead_letters": counts.dead_letters,
+            "politeness_violations": counts.violations,
+            "seconds": round(seconds, 3),
+            "pages_s": round(pages / seconds, 2),
+            "cpu_seconds": self._cpu(),
+            "details": await self._details() if not pages else [],
+        }
+
+    async def _details(self) -> list[str]:
+        """Why not one page was fetched: what became of the seeds."""
+        rules = canonical_rules(self.plan.settings)
+        found = []
+        for seed in self.plan.seeds[:_DETAILS_MAX]:
+            row = await self._store.request(request_key(self._crawl_id, canonical(seed.url, rules)))
+            if row is not None and row.reason:
+                found.append(f"{seed.url}: {row.detail or row.reason}")
+        return found
+
+    # Opening and closing
+
+    async def _open(self) -> None:
+        plan, settings, exit_ = self.plan, self.plan.settings, self._exit
+        exit_.enter_context(FolderLock(plan.folder))
+        if plan.fresh:
+            _forget(plan.folder)
+        database = exit_.enter_context(closing(Database(plan.folder)))
+        self._clock = SystemClock()
+        self._store = SqliteFrontierStore(database)
+        self._pages = SqlitePageStore(database)
+        self._index = SqliteSearchIndex(database)
+        tap = FolderTap(
+            database,
+            formats=plan.formats,
+            inline_html=plan.inline_html,
+            name_chars_max=settings.url.name_chars_max,
+            on_page=self._on_page,
+        )
+        tap.open()
+        exit_.callback(tap.close)
+        http, resolver = CurlHttpClient(settings.fetch), SystemResolver(settings.fetch)
+        exit_.push_async_callback(http.close)
+        exit_.push_async_callback(resolver.close)
+        workers = settings.embedded.extract_workers or max(os.cpu_count() or 1, 1)
+        extract = partial(extract_page, settings=settings.extract)
+        pool = exit_.enter_context(closing(ProcessPool(extract, workers, settings.extract.seconds_max)))
+        robots = SqliteRobotsStore(database)
+        rules = Rules(robots, self._clock, settings.robots, settings.fetch.user_agent)
+        fingerprints = SqliteFingerprintIndex(database)
+        self._embedder = WordllamaEmbedder()
+        stages = Stages(
+            frontier=FrontierStage(self._store, rules, self._clock, settings),
+            fetcher=FetcherStage(http, resolver, SqlitePolitenessStore(database), robots, self._clock, settings),
+            extractor=ExtractorStage(settings.extract, self._clock, run=pool),
+            dedup=DedupStage(fingerprints, settings.dedup, self._clock, tap=tap),
+            indexer=IndexerStage(
+                pages=self._pages,
+                index=self._index,
+                embedder=self._embedder,
+                fingerprints=fingerprints,
+                settings=settings.index,
+                clock=self._clock,
+            ),
+        )
+        self._crawl = EmbeddedCrawl(
+            stages,
+            self._store,
+            Inbox(SqliteSpillQueue(database), settings.embedded.inbox_records_max),
+            self._clock,
+            settings.embedded,
+            extract_concurrency=2 * workers,
+            on_letter=self._keep_letter,
+        )
+
+    def _keep_letter(self, letter: DeadLetter) -> None:
+        with (self.plan.folder / _LETTERS).open("ab") as file:
+            file.write(to_json(letter) + b"\n")
+
+    def _cpu(self) -> dict[str, float]:
+        """CPU seconds so far: of this process, the embedding in it, and the extraction processes that have ended."""
+        own, workers = os.times(), os.times()
+        return {
+            "main": round(own.user + own.system, 3),
+            "embed": round(self._embedder.cpu_seconds, 3),
+            "workers": round(workers.children_user + workers.children_system, 3),
+        }
+
+
+class Network:
+    """Single fetches outside a crawl, by the same fetcher: robots.txt is obeyed, politeness kept in memory."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._clock = SystemClock()
+        self._robots = MemoryRobotsStore()
+        self._rules = Rules(self._robots, self._clock, settings.robots, settings.fetch.user_agent)
+
+    async def __aenter__(self) -> Self:
+        self._http, self._resolver = CurlHttpClient(self._settings.fetch), SystemResolver(self._settings.fetch)
+        self._fetcher = FetcherStage(
+            self._http, self._resolver, MemoryPolitenessStore(), self._robots, self._clock, self._settings
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._http.close()
+        await self._resolver.close()
+
+    async def robots_answer(self, url: str) -> dict[str, Any]:
+        """What robots.txt says of a canonical URL, with the rule, its group and the delay."""
+        origin, agent = origin_of(url), self._settings.fetch.user_agent
+        await self._fetch_robots(origin)
+        entry, robots = await self._rules.entry(origin), await self._rules.robots(origin)
+        ruling = await self._rules.ruling(origin, url)
+        verdict = robots.verdict(agent, url)
+        asked = robots.crawl_delay(agent)
+        return {
+            "url": url,
+            "robots_txt": f"{origin}/robots.txt",
+            "status": entry.status if entry else 0,
+            "state": str(entry.state) if entry else "unknown",
+            "allowed": ruling.allowed,
+            "reason": ruling.reason or None,
+            "rule": verdict.rule,
+            "line": verdict.line,
+            "group": verdict.group,
+            "crawl_delay_seconds": asked,
+            "delay_seconds": delay_seconds(asked, self._settings.politeness),
+            "sitemaps": list(robots.sitemaps),
+            "detail": ruling.detail or (entry.detail if entry else "") or None,
+        }
+
+    async def page(self, url: str) -> tuple[bytes, str, str]:
+        """Body, Content-Type and final URL of a canonical URL; raises FetchRefusedError with the reason."""
+        for _ in range(self._settings.fetch.redirects_max + 1):
+            await self._fetch_robots(origin_of(url))
+            target = ""
+            for record in await self._fetcher.step(_task(url, Purpose.PAGE, self._clock.now_ms())):
+                if isinstance(record, FetchedPage):
+                    return record.body.inline, record.content_type, record.final_url
+                if isinstance(record, FetchOutcome):
+                    target = record.redirect_target
+                    if not target:
+                        raise FetchRefusedError(f"{url} was not fetched: {record.detail or record.reason}")
+            url = canonical(target)
+        raise FetchRefusedError(f"{url} was not fetched: too many redirects")
+
+    async def _fetch_robots(self, origin: str) -> None:
+        if await self._robots.get(origin) is None:
+            await self._fetcher.step(_task(f"{origin}/robots.txt", Purpose.ROBOTS, self._clock.now_ms()))
+            self._rules.forget(origin)
+
+
+async def crawl_status(folder: Path) -> dict[str, Any]:
+    """Where the crawl in a folder stands; raises StoreError if there is none."""
+    with closing(Database(folder, read_only=True)) as database:
+        store, now_ms = SqliteFrontierStore(database), SystemClock().now_ms()
+        progress = await store.progress("default")
+        hosts = await store.origins(20)
+        return {
+            "dir": str(folder),
+            "queued": progress.queued,
+            "leased": progress.leased,
+            "charged": progress.charged,
+            "documents": await SqlitePageStore(database).size(),
+            "chunks": await SqliteSearchIndex(database).size(),
+            "outcomes": dict(progress.outcomes),
+            "refusals": dict(progress.refusals),
+            "reasons": dict(progress.reasons),
+            "hosts": [
+                {
+                    "origin": host.origin,
+                    "queued": host.queued,
+                    "leased": host.leased,
+                    "admitted": host.admitted,
+                    "robots": str(host.robots),
+                    "waits_seconds": max(host.blocked_until_ms - now_ms, 0) / 1000,
+                }
+                for host in hosts
+            ],
+        }
+
+
+def newest_folder(below: Path = Path("crawls")) -> Path:
+    """The crawl that was written to last; raises StoreError if there is none."""
+    found = sorted(below.glob("*/trawl.sqlite"), key=lambda path: path.stat().st_mtime)
+    if not found:
+        raise StoreError(f"there is no crawl below {below}/; name its folder, or crawl first: trawl crawl https://…")
+    return found[-1].parent
+
+
+def _task(url: str, purpose: Purpose, now_ms: Millis) -> FetchTask:
+    key = request_key("", url)
+    return FetchTask(
+        fetch_id=fetch_id(key, purpose, RenderMode.STATIC, now_ms),
+        crawl_id="",
+        request_key=key,
+        url=url,
+        purpose=purpose,
+        scheduled_at_ms=now_ms,
+        released_at_ms=now_ms,
+    )
+
+
+def _forget(folder: Path) -> None:
+    """Remove what a crawl writes, and nothing else, from a folder."""
+    for name in _OURS:
+        (folder / name).unlink(missing_ok=True)
+    for name in ("markdown", "html"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+
+
+def _reasons(counts: Iterable[tuple[str, int]], kind: str) -> dict[str, int]:
+    """Of counts by `class:reason` those of one class, most frequent first."""
+    prefix = f"{kind}:"
+    found = {name.removeprefix(prefix): count for name, count in counts if name.startswith(prefix)}
+    return dict(sorted(found.items(), key=lambda item: -item[1]))
