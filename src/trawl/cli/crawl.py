@@ -26,7 +26,7 @@ from trawl.url import canonical, hostname_of
 _DEMO_NETWORKS = ("127.0.0.0/8", "::1/128")
 
 
-@click.command()
+@click.command(short_help="Crawl from URLs into Markdown and a searchable corpus.")
 @click.argument("urls", nargs=-1, metavar="URL...")
 @click.option(
     "--from-file", type=click.Path(dir_okay=False, path_type=Path), metavar="F", help="Read URLs from a file."
@@ -68,7 +68,7 @@ _DEMO_NETWORKS = ("127.0.0.0/8", "::1/128")
     "--delay",
     type=click.FloatRange(0),
     metavar="SECONDS",
-    help="Least time between two fetches of a host.  [default: 1]",
+    help="Least time between two fetches of a host; 0 paces by Crawl-delay only.  [default: 1]",
 )
 @click.option(
     "--per-host-concurrency", type=click.IntRange(1), metavar="N", help="Fetches of one host at once.  [default: 1]"
@@ -186,7 +186,7 @@ def _formats(text: str) -> frozenset[str]:
 def _for_demo(settings: Settings, options: dict[str, Any]) -> Settings:
     politeness = settings.politeness
     if options["delay"] is None:
-        politeness = replace(politeness, delay_seconds=0.02)
+        politeness = replace(politeness, delay_seconds=0.0, adaptive_factor=0.0, per_host_concurrency=4)
     networks = (*settings.fetch.allow_networks, *_DEMO_NETWORKS)
     return replace(settings, politeness=politeness, fetch=replace(settings.fetch, allow_networks=networks))
 

@@ -18,7 +18,7 @@ from trawl.settings import Settings
 from trawl.url import canonical
 
 
-@click.command()
+@click.command(short_help="Print the main content of one page.")
 @click.argument("source", metavar="FILE|URL|-")
 @click.option(
     "--format",

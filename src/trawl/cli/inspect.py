@@ -15,7 +15,7 @@ from trawl.kinds import ScopeKind
 from trawl.url import canonical, host_of, key_hex, origin_of, request_key, template
 
 
-@click.command()
+@click.command(short_help="Show what Trawl makes of a URL.")
 @click.argument("url")
 @click.option("--seed", help="Decide scope relative to this seed (default: the URL itself).")
 @click.option("--scope", type=click.Choice([kind.value for kind in ScopeKind]), default="host", show_default=True)
@@ -45,7 +45,7 @@ def url(
     return 0
 
 
-@click.command()
+@click.command(short_help="Show what robots.txt says of a URL.")
 @click.argument("url")
 @network_options
 @config_option

@@ -53,7 +53,7 @@ class _Commands(click.Group):
 )
 @click.version_option(__version__, "-V", "--version", prog_name="trawl", message="%(prog)s %(version)s")
 def cli() -> None:
-    r"""Crawl the web politely into a clean, searchable corpus.
+    """Crawl the web politely into a clean, searchable corpus.
 
     \b
       trawl crawl https://docs.example.com     crawl a site into ./crawls/docs.example.com
@@ -62,7 +62,7 @@ def cli() -> None:
 
     Every setting can stand in a TOML file (--config), in a variable such as TRAWL_FETCH_BODY_BYTES_MAX, or on the
     command line, which wins.
-    """
+    """  # noqa: D301 - \b keeps the lines as they are
 
 
 def main() -> None:

@@ -59,6 +59,9 @@ def _with_options(settings: Settings, options: Mapping[str, Any]) -> Settings:
         found = {setting: options.get(option) for setting, option in names.items()}
         return {setting: value for setting, value in found.items() if value not in {None, ()}}
 
+    pacing = given(delay_seconds="delay", per_host_concurrency="per_host_concurrency")
+    if pacing.get("delay_seconds") == 0:
+        pacing["adaptive_factor"] = 0.0
     return replace(
         settings,
         fetch=replace(
@@ -71,9 +74,7 @@ def _with_options(settings: Settings, options: Mapping[str, Any]) -> Settings:
                 allow_networks="allow_network",
             ),
         ),
-        politeness=replace(
-            settings.politeness, **given(delay_seconds="delay", per_host_concurrency="per_host_concurrency")
-        ),
+        politeness=replace(settings.politeness, **pacing),
         embedded=replace(
             settings.embedded,
             **given(fetch_workers="fetch_workers", extract_workers="extract_workers", index_workers="index_workers"),

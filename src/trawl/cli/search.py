@@ -19,7 +19,7 @@ from trawl.url import key_hex
 _EXCERPT_CHARS = 320
 
 
-@click.command()
+@click.command(short_help="Search a crawl by words and meaning.")
 @click.argument("query", nargs=-1, required=True)
 @click.option(
     "--dir",

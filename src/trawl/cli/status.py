@@ -11,7 +11,7 @@ from trawl.assembly import crawl_status, newest_folder
 from trawl.cli.options import json_option
 
 
-@click.command()
+@click.command(short_help="Show where a crawl stands.")
 @click.argument("folder", required=False, metavar="[DIR]", type=click.Path(file_okay=False, path_type=Path))
 @json_option
 def status(folder: Path | None, as_json: bool) -> int:

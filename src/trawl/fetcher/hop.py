@@ -194,15 +194,16 @@ class Hops:
         deadline = self._clock.now_ms() + horizon + (interval if wish.patient else 0)
         while True:
             at_ms = max(self._clock.now_ms(), wish.not_before_ms)
-            slot = await self._reserve_address(address, at_ms, deadline)
+            slot = await self._reserve_address(address, at_ms, deadline, interval)
             if slot.granted:
                 slot = await self._reserve_host(host, slot.at_ms, deadline, interval)
             if slot.granted or slot.at_ms > deadline:
                 return slot
             await self._clock.sleep((slot.at_ms - self._clock.now_ms()) / 1000)
 
-    async def _reserve_address(self, address: str, at_ms: Millis, deadline: Millis) -> Reservation:
-        interval = round(1000 * self._settings.politeness.address_delay_seconds)
+    async def _reserve_address(self, address: str, at_ms: Millis, deadline: Millis, host_interval: int) -> Reservation:
+        # Looser than the host's own: many hosts share an address, and one that asks for no delay needs none.
+        interval = min(round(1000 * self._settings.politeness.address_delay_seconds), host_interval)
         if at_ms > deadline:
             return Reservation(granted=False, at_ms=at_ms)
         if not address or not interval:
