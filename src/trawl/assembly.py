@@ -129,7 +129,8 @@ class CrawlRun:
         self._crawl.stop()
 
     async def summary(self, *, interrupted: bool = False) -> dict[str, Any]:
-        """What this run did and what is left, as plain values."""
+        """What this run did and what is left, as plain values; ends the extraction processes, to count their CPU."""
+        self._pool.close()
         progress = await self._store.progress(self._crawl_id)
         counts, seconds = self.counts, time.monotonic() - self._began
         outcomes = counts.outcomes
@@ -199,7 +200,7 @@ class CrawlRun:
         exit_.push_async_callback(resolver.close)
         workers = settings.embedded.extract_workers or max(os.cpu_count() or 1, 1)
         extract = partial(extract_page, settings=settings.extract)
-        pool = exit_.enter_context(closing(ProcessPool(extract, workers, settings.extract.seconds_max)))
+        self._pool = exit_.enter_context(closing(ProcessPool(extract, workers, settings.extract.seconds_max)))
         robots = SqliteRobotsStore(database)
         rules = Rules(robots, self._clock, settings.robots, settings.fetch.user_agent)
         fingerprints = SqliteFingerprintIndex(database)
@@ -207,7 +208,7 @@ class CrawlRun:
         stages = Stages(
             frontier=FrontierStage(self._store, rules, self._clock, settings),
             fetcher=FetcherStage(http, resolver, SqlitePolitenessStore(database), robots, self._clock, settings),
-            extractor=ExtractorStage(settings.extract, self._clock, run=pool),
+            extractor=ExtractorStage(settings.extract, self._clock, run=self._pool),
             dedup=DedupStage(fingerprints, settings.dedup, self._clock, tap=tap),
             indexer=IndexerStage(
                 pages=self._pages,
@@ -234,11 +235,11 @@ class CrawlRun:
 
     def _cpu(self) -> dict[str, float]:
         """CPU seconds so far: of this process, the embedding in it, and the extraction processes that have ended."""
-        own, workers = os.times(), os.times()
+        times = os.times()
         return {
-            "main": round(own.user + own.system, 3),
+            "main": round(times.user + times.system, 3),
             "embed": round(self._embedder.cpu_seconds, 3),
-            "workers": round(workers.children_user + workers.children_system, 3),
+            "workers": round(times.children_user + times.children_system, 3),
         }
 
 
