@@ -24,7 +24,8 @@ def chunk(chunk_id: int, text: str, crawl_id: str = "c", **fields: Any) -> Chunk
 
 def vectors(*rows: tuple[float, ...]) -> Vectors:
     matrix = np.array(rows, dtype=np.float32)
-    return (matrix / np.linalg.norm(matrix, axis=1, keepdims=True)).astype(np.float32)
+    lengths: Vectors = np.linalg.norm(matrix, axis=1, keepdims=True).astype(np.float32)
+    return matrix / lengths
 
 
 async def fill(index: SearchIndex, *chunks: Chunk) -> None:
