@@ -319,3 +319,15 @@ async def test_many_at_once_do_not_disturb_each_other(fake_web: FakeWeb) -> None
 def test_a_proxy_or_authority_that_cannot_be_used_is_said_at_once(settings: FetchSettings) -> None:
     with pytest.raises(SettingsError, match=r"fetch\.(proxy|ca_file)"):
         CurlHttpClient(settings)
+
+
+async def test_a_connection_to_another_address_than_the_checked_one_is_ended(
+    fake_web: FakeWeb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with rig_of(fake_web, PAGE) as rig:
+        monkeypatch.setattr("trawl.adapters.http.client._pinned", lambda _: [f"+{HOST}:{fake_web.port}:127.0.0.1"])
+        failure = await rig.request(rig.url(HOST), address="127.0.0.2")  # as if libcurl did not keep to the pin
+        assert isinstance(failure, HttpFailure)
+        assert (failure.reason, failure.retryable, failure.address) == ("peer_address_mismatch", False, "127.0.0.1")
+        monkeypatch.undo()
+        assert isinstance(await rig.request(rig.url(HOST)), HttpResponse)

@@ -114,6 +114,8 @@ def embedded(address: Address) -> IPv4Address | None:
     if isinstance(address, IPv4Address):
         return None
     number = int(address)
+    if number <= 1:  # unspecified and loopback, which carry nothing
+        return None
     if address in _NAT64 or number >> 32 in {0, 0xFFFF, 0xFFFF << 16}:
         return IPv4Address(number & 0xFFFFFFFF)
     if number >> 112 == 0x2002:
