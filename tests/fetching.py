@@ -84,7 +84,7 @@ class Rig:
 
     async def allow(self, url: str) -> None:
         """Let everything of the URL's origin be fetched, unless something is known of it."""
-        origin = origin_of(url)
+        origin = origin_of(canonical(url))
         if await self.robots.get(origin) is None:
             await self.robots.put(RobotsEntry(origin=origin, state=RobotsState.ALLOW_ALL, expires_at_ms=FAR_MS))
 

@@ -118,9 +118,10 @@ class Hops:
         if not slot.granted:
             return _put_off(host, slot.at_ms)
         try:
-            started_ms, gap_ms = await self._start(host, slot, interval)
-            if started_ms < self._parked_until(host):
-                return _put_off(host, self._parked_until(host))
+            start = await self._start(host, slot, interval)
+            if isinstance(start, NotSent):
+                return start
+            started_ms, gap_ms = start
             request = HttpRequest(
                 url=wish.url,
                 headers=wish.fields,
@@ -227,18 +228,18 @@ class Hops:
             permit_ms=round(1000 * self._settings.fetch.total_seconds_max) + _PERMIT_MARGIN_MS,
         )
 
-    async def _start(self, host: str, slot: Reservation, interval: int) -> tuple[Millis, int | None]:
+    async def _start(self, host: str, slot: Reservation, interval: int) -> tuple[Millis, int | None] | NotSent:
         """Sleep until the slot; the real time of the start, and the gap to the start before it.
 
-        A start that comes late moves the host's next slot, so that the gap after it is kept as well. Returns early if
-        the host asked to be left alone meanwhile.
+        A start that comes late moves the host's next slot, so that the gap after it is kept as well. A slot that was
+        given before the host asked to be left alone is not used.
         """
         while True:
             before = self._starts.get(host)
             earliest = slot.at_ms if before is None else max(slot.at_ms, before + interval)
             now = self._clock.now_ms()
-            if now < self._parked_until(host):
-                return now, None
+            if slot.at_ms < self._parked_until(host):
+                return _put_off(host, self._parked_until(host))
             if now >= earliest:
                 break
             await self._clock.sleep((earliest - now) / 1000)
