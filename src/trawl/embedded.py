@@ -62,6 +62,10 @@ class FrontierStep(Step, Protocol):
         """The fetches that may start now."""
         ...
 
+    async def flush(self) -> None:
+        """Write down what is only noted."""
+        ...
+
 
 class BatchStep(Protocol):
     """A stage that takes several records at once."""
@@ -246,6 +250,7 @@ class EmbeddedCrawl:
             if not await self._take_inbox():
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._wake.wait(), 0.2)
+        await self._stages.frontier.flush()
 
     # The other stages
 

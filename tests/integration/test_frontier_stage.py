@@ -121,6 +121,7 @@ class Frontier:
 
     async def refusals(self) -> dict[str, int]:
         """Refusals by reason."""
+        await self.stage.flush()
         return dict((await self.store.progress("default")).refusals)
 
 
@@ -218,6 +219,7 @@ async def test_every_refusal_has_a_reason_and_a_counter(url: str, changes: dict[
 async def test_links_of_a_crawl_that_no_seed_began_are_refused() -> None:
     frontier = Frontier()
     await frontier.put(*frontier.links("https://a.example/", crawl_id="other"))
+    await frontier.stage.flush()
     assert dict((await frontier.store.progress("other")).refusals) == {"unknown_crawl": 1}
 
 
@@ -414,6 +416,7 @@ async def test_the_queue_keeps_its_cap_by_evicting_the_lowest_score() -> None:
     urls = [f"https://a.example/{n}" for n in range(5)]
     deep: Sequence[Record] = [record for url in urls for record in frontier.links(url, links=(Link(url=url, depth=5),))]
     await frontier.put(*deep, *frontier.links("https://a.example/near"))
+    await frontier.stage.flush()
     progress = await frontier.store.progress("default")
     assert progress.queued == 3
     assert dict(progress.refusals) == {"queue_full": 2, "evicted": 1}

@@ -1,35 +1,32 @@
 """The extractor's stage: fetched bodies into links and documents."""
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final, TypeAlias
 
 from trawl.errors import WorkerDiedError
 from trawl.extractor.extract import EXTRACTOR, Extraction
-from trawl.extractor.work import Result, UrlList, extract_page
+from trawl.extractor.work import UrlList, Worked, extract_page
 from trawl.kinds import OutcomeClass, Stage
 from trawl.ports import BlobStore, Clock
 from trawl.records import (
-    DiscoveredLinks,
     Evidence,
     ExtractedDocument,
     FetchedPage,
     FetchOutcome,
     Header,
-    Link,
     Millis,
     Payload,
     Record,
     Validators,
 )
 from trawl.settings import ExtractSettings
-from trawl.url import document_key, host_of
+from trawl.url import document_key
 
-Run: TypeAlias = Callable[[FetchedPage], Awaitable[Result]]
+Run: TypeAlias = Callable[[FetchedPage], Awaitable[Worked]]
 """Runs `extract_page`: in this process, or in a pool of workers."""
 
-_BATCH: Final = 500
 _EVIDENCE_CHARS_MAX: Final = 200
 _DIRECTIVES: Final = {
     "noindex": "index",
@@ -56,15 +53,15 @@ class ExtractorStage:
     async def step(self, record: FetchedPage) -> Sequence[Record]:
         """The records that follow from one body; links come first, so that a crash between repeats only them."""
         try:
-            result = await self._run(await self._inlined(record))
+            worked = await self._run(await self._inlined(record))
         except TimeoutError:
             seconds = self._settings.seconds_max
             return [self._failed(record, "extraction_timeout", f"{record.url} took over {seconds:g} s to read")]
         except WorkerDiedError as error:
             return [self._failed(record, "extraction_died", f"{record.url}: {error}")]
-        if isinstance(result, UrlList):
-            return [*_discovered(record, result.links, record.depth), self._listed(record, result)]
-        return [*_discovered(record, _followed(result), record.depth + 1), self._document(record, result)]
+        found = worked.found
+        end = self._listed(record, found) if isinstance(found, UrlList) else self._document(record, found)
+        return [*worked.discovered, end]
 
     async def _inlined(self, record: FetchedPage) -> FetchedPage:
         """The record with its body inline."""
@@ -85,7 +82,7 @@ class ExtractorStage:
         if result.reason:
             return self._failed(record, result.reason, result.detail)
         cut = ", cut at a limit" if result.truncated else ""
-        detail = f"{len(result.links)} URLs{cut}"
+        detail = f"{result.count} URLs{cut}"
         return self._outcome(record, OutcomeClass.DISCOVERED, "truncated" if result.truncated else "", detail)
 
     def _failed(self, record: FetchedPage, reason: str, detail: str) -> FetchOutcome:
@@ -109,7 +106,7 @@ class ExtractorStage:
         )
 
 
-async def _in_process(page: FetchedPage, settings: ExtractSettings) -> Result:
+async def _in_process(page: FetchedPage, settings: ExtractSettings) -> Worked:
     return extract_page(page, settings)
 
 
@@ -174,28 +171,6 @@ def _bare(record: FetchedPage, evidence: tuple[Evidence, ...]) -> ExtractedDocum
 def _withdrawal(record: FetchedPage, evidence: tuple[Evidence, ...], reason: str) -> ExtractedDocument:
     """A page that may not be indexed: whatever was indexed of it before goes."""
     return replace(_bare(record, evidence), html=Payload(), withdrawal=reason)
-
-
-def _followed(found: Extraction) -> Iterable[Link]:
-    """The page's links; a page-level nofollow holds for each of them."""
-    if "nofollow" in found.robots or "none" in found.robots:
-        return [replace(link, rel=(*link.rel, "nofollow")) for link in found.links.links]
-    return found.links.links
-
-
-def _discovered(record: FetchedPage, links: Iterable[Link], depth: int) -> Iterator[DiscoveredLinks]:
-    """Links grouped by the host that they point at, in batches; a page's are one step deeper, a list is no step."""
-    groups: dict[str, list[Link]] = {}
-    for link in links:
-        groups.setdefault(host_of(link.url), []).append(replace(link, depth=depth))
-    for host, group in groups.items():
-        for at in range(0, len(group), _BATCH):
-            yield DiscoveredLinks(
-                crawl_id=record.crawl_id,
-                source_url=record.final_url,
-                target_host=host,
-                links=tuple(group[at : at + _BATCH]),
-            )
 
 
 def _meta_evidence(directives: tuple[str, ...], seen_at_ms: Millis) -> Iterator[Evidence]:

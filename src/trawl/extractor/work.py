@@ -1,9 +1,9 @@
 """The part of the extractor that costs CPU, as one picklable function: it runs in worker processes (pure)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TypeAlias
+from typing import Final
 
 import zstandard
 
@@ -15,19 +15,20 @@ from trawl.extractor.sitemap import read_sitemap
 from trawl.extractor.unpack import Unpacked, unpacked
 from trawl.extractor.urllist import read_url_list
 from trawl.kinds import Found, Purpose
-from trawl.records import FetchedPage, Link, Payload
+from trawl.records import DiscoveredLinks, FetchedPage, Link, Payload
 from trawl.settings import ExtractSettings
-from trawl.url import join
+from trawl.url import host_of, join
 
-_HEAD_BYTES = 8192
+_HEAD_BYTES: Final = 8192
+_BATCH: Final = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UrlList:
     """The URLs of a sitemap, feed or list. With a `reason` the body was none."""
 
-    links: tuple[Link, ...] = ()
-    """Absolute URLs in order, each once; depth is not set."""
+    count: int = 0
+    """How many URLs, each counted once."""
     truncated: bool = False
     """Whether a limit cut the list."""
     reason: str = ""
@@ -36,10 +37,17 @@ class UrlList:
     """For people: what happened, and what to do."""
 
 
-Result: TypeAlias = Extraction | UrlList
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worked:
+    """What the work on one body gave."""
+
+    discovered: tuple[DiscoveredLinks, ...] = ()
+    """Its links by the host that they point at, ready to be sent."""
+    found: Extraction | UrlList
+    """The document (whose own list of links is left out), or what became of a list of URLs."""
 
 
-def extract_page(page: FetchedPage, settings: ExtractSettings | None = None) -> Result:
+def extract_page(page: FetchedPage, settings: ExtractSettings | None = None) -> Worked:
     """What a fetched body gives: URLs for sitemaps, feeds and lists, a document for everything else.
 
     The body must be inline. What the URL was fetched for and what the body is decide together: a page that turns out
@@ -51,14 +59,16 @@ def extract_page(page: FetchedPage, settings: ExtractSettings | None = None) -> 
     media = sniff_media(head, page.content_type)
     listed = _listed_as(page.purpose, media, head)
     if listed is not None:
-        return _url_list(body, page.final_url, listed, settings)
+        return _url_list(body, page, listed, settings)
     if page.purpose in (Purpose.SITEMAP, Purpose.FEED):
         wanted = str(page.purpose)
         detail = f"{page.url} was to be a {wanted} but is {media}; check the address"
-        return UrlList(reason=f"not_a_{wanted}", detail=detail)
+        return Worked(found=UrlList(reason=f"not_a_{wanted}", detail=detail))
     if body.startswith(b"\x1f\x8b"):
         body, _ = unpacked(body, bytes_max=settings.sitemap_bytes_max, layers_max=settings.unpack_layers_max)
-    return extract_body(body, page.final_url, page.content_type, settings)
+    found = extract_body(body, page.final_url, page.content_type, settings)
+    discovered = tuple(grouped(page, _followed(found), page.depth + 1))
+    return Worked(discovered=discovered, found=replace(found, links=replace(found.links, links=())))
 
 
 def raw_body(payload: Payload) -> bytes:
@@ -79,7 +89,7 @@ def _listed_as(purpose: Purpose, media: Media, head: bytes) -> Media | None:
     return None
 
 
-def _url_list(body: bytes, url: str, media: Media, settings: ExtractSettings) -> UrlList:
+def _url_list(body: bytes, page: FetchedPage, media: Media, settings: ExtractSettings) -> Worked:
     chunks = Unpacked(body, bytes_max=settings.sitemap_bytes_max, layers_max=settings.unpack_layers_max)
     if media is Media.SITEMAP:
         entries = read_sitemap(chunks)
@@ -88,9 +98,32 @@ def _url_list(body: bytes, url: str, media: Media, settings: ExtractSettings) ->
     else:
         entries = read_url_list(chunks, Found.URL_LIST)
     limit = settings.sitemap_urls_max
-    found = {link.url: link for link in islice(_absolute(entries, url), limit)}
+    found = {link.url: link for link in islice(_absolute(entries, page.final_url), limit)}
     full = next(entries, None) is not None if len(found) >= limit else False
-    return UrlList(links=tuple(found.values()), truncated=chunks.truncated or full)
+    listed = UrlList(count=len(found), truncated=chunks.truncated or full)
+    return Worked(discovered=tuple(grouped(page, found.values(), page.depth)), found=listed)
+
+
+def grouped(page: FetchedPage, links: Iterable[Link], depth: int) -> Iterator[DiscoveredLinks]:
+    """Links by the host that they point at, in batches of at most 500."""
+    groups: dict[str, list[Link]] = {}
+    for link in links:
+        groups.setdefault(host_of(link.url), []).append(replace(link, depth=depth))
+    for host, group in groups.items():
+        for at in range(0, len(group), _BATCH):
+            yield DiscoveredLinks(
+                crawl_id=page.crawl_id,
+                source_url=page.final_url,
+                target_host=host,
+                links=tuple(group[at : at + _BATCH]),
+            )
+
+
+def _followed(found: Extraction) -> Iterable[Link]:
+    """The page's links; a page-level nofollow holds for each of them."""
+    if "nofollow" in found.robots or "none" in found.robots:
+        return [replace(link, rel=(*link.rel, "nofollow")) for link in found.links.links]
+    return found.links.links
 
 
 def _absolute(entries: Iterator[Link], base: str) -> Iterator[Link]:

@@ -34,6 +34,8 @@ from trawl.settings import Settings
 from trawl.url import canonical, fetch_id, host_of, request_key
 
 _CRAWLS_MAX = 256
+_POLICY_MS = 1000
+"""A crawl's policy is read again after this time, for another replica may have changed it."""
 _ORIGINS_MAX = 65_536
 
 
@@ -51,7 +53,8 @@ class FrontierStage:
         self._settings = settings
         self._canonical = canonical_rules(settings)
         self._outcomes = Outcomes(store, rules, settings)
-        self._gates: OrderedDict[str, Gate] = OrderedDict()
+        self._gates: OrderedDict[str, tuple[Millis, Gate]] = OrderedDict()
+        self._refused: dict[tuple[str, str], int] = {}
         self._announced: OrderedDict[tuple[str, str], None] = OrderedDict()
 
     async def step(self, record: Record) -> Sequence[Record]:
@@ -74,6 +77,7 @@ class FrontierStage:
 
         Expired leases return to the queue first. Requests that robots.txt refuses end here, without a fetch.
         """
+        await self.flush()
         await self._store.reap(now_ms)
         lease_ms = int(1000 * self._settings.frontier.lease_seconds)
         released: list[Record] = [
@@ -107,24 +111,34 @@ class FrontierStage:
                 at_ms=self._clock.now_ms(),
             )
             return (letter,)
-        await self._store.put_crawl(with_seed(await self._store.crawl(seed.crawl_id), seed, url))
+        await self._put_crawl(with_seed(await self._store.crawl(seed.crawl_id), seed, url))
         link = Link(url=url, purpose=PURPOSES[seed.kind], found=Found.SEED, lastmod_ms=None)
         return by_host(seed.crawl_id, url, (link,), self._canonical)
 
     async def _discovered(self, found: DiscoveredLinks) -> None:
         gate = await self._gate(found.crawl_id)
         if gate is None:
-            await self._store.count_refusals(found.crawl_id, "unknown_crawl", len(found.links))
+            self._refuse(found.crawl_id, "unknown_crawl", len(found.links))
             return
         if found.chain_request_key is not None and found.links:
             gate = await self._widened(found, gate)
         if not gate.allows_host(found.target_host):
-            await self._store.count_refusals(found.crawl_id, "out_of_scope", len(found.links))
+            self._refuse(found.crawl_id, "out_of_scope", len(found.links))
             return
         refused: dict[str, int] = {}
         await self._admit(await self._unseen(found, gate, refused), refused)
         for reason, count in refused.items():
-            await self._store.count_refusals(found.crawl_id, reason, count)
+            self._refuse(found.crawl_id, reason, count)
+
+    def _refuse(self, crawl_id: str, reason: str, count: int) -> None:
+        """Note refusals; `due` writes them down, since pages refuse links all the time."""
+        self._refused[crawl_id, reason] = self._refused.get((crawl_id, reason), 0) + count
+
+    async def flush(self) -> None:
+        """Write down the refusals noted since the last time."""
+        refused, self._refused = self._refused, {}
+        for (crawl_id, reason), count in refused.items():
+            await self._store.count_refusals(crawl_id, reason, count)
 
     async def _unseen(self, found: DiscoveredLinks, gate: Gate, refused: dict[str, int]) -> list[Candidate]:
         now_ms = self._clock.now_ms()
@@ -183,18 +197,25 @@ class FrontierStage:
         if seed is None or any(scope.url == url for scope in policy.scopes):
             return gate
         target = SeedScope(url=url, kind=seed.kind, allowed_domains=seed.allowed_domains)
-        await self._store.put_crawl(replace(policy, scopes=(*policy.scopes, target)))
+        await self._put_crawl(replace(policy, scopes=(*policy.scopes, target)))
         return await self._gate(policy.crawl_id) or gate
 
+    async def _put_crawl(self, policy: CrawlPolicy) -> None:
+        self._gates.pop(policy.crawl_id, None)
+        await self._store.put_crawl(policy)
+
     async def _gate(self, crawl_id: str) -> Gate | None:
+        now_ms = self._clock.now_ms()
+        known = self._gates.get(crawl_id)
+        if known is not None and now_ms - known[0] <= _POLICY_MS:
+            return known[1]
         policy = await self._store.crawl(crawl_id)
         if policy is None:
             return None
-        gate = self._gates.get(crawl_id)
-        if gate is None or gate.policy != policy:
-            gate = self._gates[crawl_id] = Gate.compile(policy, self._settings)
-            if len(self._gates) > _CRAWLS_MAX:
-                self._gates.popitem(last=False)
+        gate = known[1] if known and known[1].policy == policy else Gate.compile(policy, self._settings)
+        self._gates[crawl_id] = (now_ms, gate)
+        if len(self._gates) > _CRAWLS_MAX:
+            self._gates.popitem(last=False)
         return gate
 
     async def _control(self, control: CrawlControl) -> None:
@@ -202,11 +223,11 @@ class FrontierStage:
         if policy is None:
             return
         if control.action in {ControlAction.PAUSE, ControlAction.CANCEL}:
-            await self._store.put_crawl(replace(policy, paused=True))
+            await self._put_crawl(replace(policy, paused=True))
         elif control.action is ControlAction.RESUME:
-            await self._store.put_crawl(replace(policy, paused=False))
+            await self._put_crawl(replace(policy, paused=False))
         elif control.action is ControlAction.LIMIT:
-            await self._store.put_crawl(replace(policy, pages_max=control.pages_max))
+            await self._put_crawl(replace(policy, pages_max=control.pages_max))
 
     # Release
 
@@ -232,7 +253,8 @@ class FrontierStage:
         if not ruling.allowed:
             await self._outcomes.not_released(request, ruling, now_ms)
             return []
-        policy = await self._store.crawl(request.crawl_id) or CrawlPolicy(crawl_id=request.crawl_id)
+        gate = await self._gate(request.crawl_id)
+        policy = gate.policy if gate else CrawlPolicy(crawl_id=request.crawl_id)
         task = FetchTask(
             fetch_id=request.fetch_id,
             crawl_id=request.crawl_id,
