@@ -35,14 +35,14 @@ QUICK = Settings(
 
 @dataclass
 class Names:
-    """A resolver: every name leads to loopback, except those that are listed."""
+    """A resolver: every name leads to loopback, except those that are listed and literal addresses."""
 
     listed: dict[str, tuple[str, ...]] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
 
     async def resolve(self, host: str) -> Resolution:
         self.asked.append(host)
-        addresses = self.listed.get(host, ("127.0.0.1",))
+        addresses = self.listed.get(host, (host,) if host.replace(".", "").isdigit() else ("127.0.0.1",))
         if not addresses:
             return Resolution(error="dns_not_found", detail=f"{host} does not resolve")
         return Resolution(addresses=addresses)
