@@ -181,7 +181,7 @@ class CrawlRun:
         exit_.enter_context(FolderLock(plan.folder))
         if plan.fresh:
             _forget(plan.folder)
-        database = exit_.enter_context(closing(Database(plan.folder)))
+        database = exit_.enter_context(closing(Database(plan.folder, group_seconds=settings.embedded.commit_seconds)))
         self._clock = SystemClock()
         self._store = SqliteFrontierStore(database)
         self._pages = SqlitePageStore(database)

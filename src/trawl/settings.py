@@ -236,6 +236,8 @@ class EmbeddedSettings:
     """Documents embedded and indexed in one batch."""
     patience_seconds: float = 30.0
     """A crawl of which all that is left has to wait for longer than this ends; running it again goes on."""
+    commit_seconds: float = 0.02
+    """What is written in this time is committed together; a crash can cost that much work, never consistency."""
     queue_records_max: int = 64
     """Records waiting before each stage."""
     inbox_records_max: int = 2_000

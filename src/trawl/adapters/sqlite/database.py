@@ -7,6 +7,7 @@ power failure may lose the last moments, never more than whole transactions.
 Calls are synchronous and take tens of microseconds; they run on the thread of the event loop that opened the database.
 """
 
+import asyncio
 import errno
 import fcntl
 import os
@@ -34,14 +35,22 @@ class Database:
     `write` and `read` give transactions; any SQLite error inside them leaves as a StoreError and changes nothing.
     """
 
-    def __init__(self, folder: Path, *, read_only: bool = False, cache_bytes: int = 16_000_000) -> None:
+    def __init__(
+        self, folder: Path, *, read_only: bool = False, cache_bytes: int = 16_000_000, group_seconds: float = 0.0
+    ) -> None:
         """Open or create the database of a folder and bring it up to date; `read_only` opens beside a running crawl.
+
+        With `group_seconds` the transactions of that time are committed together, by the running event loop: a crash
+        then loses all of them or none, in order, and a commit costs once. Each stays a transaction of its own in every
+        other way.
 
         Raises StoreTooNewError, StoreCorruptError, StoreFullError, or StoreError if there is nothing to read.
         """
         self.folder = folder
         self.path = folder / FILE_NAME
         self.read_only = read_only
+        self.group_seconds = group_seconds
+        self._failure: BaseException | None = None
         if sqlite3.sqlite_version_info < _SQLITE_MIN:
             raise StoreError(f"Trawl needs SQLite 3.35 or newer; this Python brings {sqlite3.sqlite_version}")
         if read_only and not self.path.exists():
@@ -55,7 +64,9 @@ class Database:
         except (sqlite3.Error, OSError) as error:
             raise self.translated(error) from error
         self._write = _Transaction(self, "BEGIN IMMEDIATE")
+        self._member = _Member(self)
         self._read = _Transaction(self, "BEGIN")
+        self._look = _Look(self)
         try:
             self._configure(cache_bytes)
             self._migrate()
@@ -67,15 +78,55 @@ class Database:
 
     def write(self) -> "_Transaction":
         """A transaction that may write: committed if its block ends well, else undone."""
-        return self._write
+        return self._member if self._grouped() else self._write
 
     def read(self) -> "_Transaction":
         """A transaction that sees one state of the database."""
-        return self._read
+        return self._look if self.connection.in_transaction else self._read
+
+    def commit(self) -> None:
+        """Commit what is grouped; raises StoreError if that fails, and then the whole group is undone."""
+        if self.connection.in_transaction:
+            try:
+                self.connection.execute("COMMIT")
+            except sqlite3.Error as error:
+                self.rollback()
+                raise self.translated(error) from error
 
     def close(self) -> None:
-        """Close the connection; the database stays usable by others."""
-        self.connection.close()
+        """Commit what is grouped and close the connection; the database stays usable by others."""
+        try:
+            self.commit()
+        finally:
+            self.connection.close()
+
+    def rollback(self) -> None:
+        """Undo what is open; SQLite has done so by itself after some errors, a full disk among them."""
+        if self.connection.in_transaction:
+            self.connection.execute("ROLLBACK")
+
+    def _grouped(self) -> bool:
+        """Whether the next transaction joins a group; begins one, to be committed by a timer, if none is open."""
+        if not self.group_seconds:
+            return False
+        if self._failure is not None:
+            raise self._failure
+        if not self.connection.in_transaction:
+            try:
+                loop = asyncio.get_running_loop()
+            except RuntimeError:
+                return False  # nobody would end the group
+            self._write.begin()
+            loop.call_later(self.group_seconds, self._end_of_group)
+        return True
+
+    def _end_of_group(self) -> None:
+        try:
+            self.commit()
+        except StoreError as error:
+            self._failure = error  # the next transaction raises it
+        except sqlite3.ProgrammingError:
+            pass  # closed meanwhile, and committed by that
 
     def translated(self, error: BaseException) -> BaseException:
         """An SQLite or operating system error as the StoreError that a person can act on; any other as it is."""
@@ -111,6 +162,8 @@ class Database:
         run("PRAGMA journal_mode = WAL")
         run("PRAGMA synchronous = NORMAL")
         run("PRAGMA secure_delete = OFF")
+        # A page that changes often is copied into the database once a checkpoint, so fewer of them cost less.
+        run("PRAGMA wal_autocheckpoint = 8000")
         run("PRAGMA journal_size_limit = 67108864")
 
     def _migrate(self) -> None:
@@ -143,32 +196,67 @@ class _Transaction:
         self._database = database
         self._begin = begin
 
-    def __enter__(self) -> sqlite3.Connection:
+    def begin(self) -> None:
+        """Open the transaction."""
         try:
             self._database.connection.execute(self._begin)
         except sqlite3.Error as error:
             raise self._database.translated(error) from error
+
+    def end(self) -> None:
+        """Close it so that it holds."""
+        self._database.commit()
+
+    def undo(self) -> None:
+        """Close it so that it never was."""
+        self._database.rollback()
+
+    def __enter__(self) -> sqlite3.Connection:
+        self.begin()
         return self._database.connection
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        connection = self._database.connection
         if error is None:
-            try:
-                connection.execute("COMMIT")
-            except sqlite3.Error as failure:
-                self._undo()
-                raise self._database.translated(failure) from failure
+            self.end()
             return
-        self._undo()
+        self.undo()
         if isinstance(error, sqlite3.Error):
             raise self._database.translated(error) from error
 
-    def _undo(self) -> None:
-        # SQLite has already rolled back by itself after some errors, a full disk among them.
+
+class _Member(_Transaction):
+    """A transaction within a group: it can be undone alone, and holds when the group does."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database, "SAVEPOINT member")
+
+    def end(self) -> None:
+        """Leave it to the group."""
+        self._database.connection.execute("RELEASE member")
+
+    def undo(self) -> None:
+        """Undo it alone, unless SQLite has undone the whole group."""
         if self._database.connection.in_transaction:
-            self._database.connection.execute("ROLLBACK")
+            self._database.connection.execute("ROLLBACK TO member")
+            self._database.connection.execute("RELEASE member")
+
+
+class _Look(_Transaction):
+    """A read while a group is open: it sees what the group has written."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database, "")
+
+    def begin(self) -> None:
+        """The group is open already."""
+
+    def end(self) -> None:
+        """The group goes on."""
+
+    def undo(self) -> None:
+        """A read has nothing to undo."""
 
 
 class FolderLock:
