@@ -43,7 +43,7 @@ class Flag:
     MODAL: Final = 1 << 25
 
 
-HARD_TAGS: Final = frozenset("input select textarea button option optgroup audio video map dialog menuitem".split())
+HARD_TAGS: Final = frozenset(["input", "select", "textarea", "button", "option", "optgroup", "audio", "video", "map", "dialog", "menuitem"])
 
 _TAG_FLAGS: Final = {
     "nav": Flag.NAV,
@@ -139,13 +139,15 @@ def name_flags(names: str) -> int:
     return found
 
 
-def is_hidden(node: Node) -> bool:
-    """Whether the author hides the element from everyone, or from assistive technology (then it is decoration)."""
+def is_seen(node: Node) -> bool:
+    """Whether a reader sees the element: not if its author hides it, or from assistive technology (decoration)."""
     attrs = node.attrs
-    if "hidden" in attrs or attrs.get("aria-hidden") == "true":
-        return True
+    if not attrs:
+        return node.tag != "noscript"
+    if "hidden" in attrs or attrs.get("aria-hidden") == "true" or node.tag == "noscript":
+        return False
     style = attrs.get("style")
-    return bool(style) and _HIDDEN_STYLE.search(style or "") is not None
+    return not style or _HIDDEN_STYLE.search(style) is None
 
 
 _CONSENT_TEXT: Final = re.compile(
@@ -167,3 +169,7 @@ def is_consent_text(text: str) -> bool:
 def is_code_leak(text: str) -> bool:
     """Whether a text outside code is script or style that leaked into the page."""
     return ("{" in text or "=" in text or ";" in text) and _CODE_LEAK.search(text) is not None
+
+
+FLAG_BITS: Final = max(value.bit_length() for name, value in vars(Flag).items() if name.isupper())
+"""How many kinds of evidence there are."""

@@ -105,7 +105,8 @@ def _utf8(body: bytes) -> str | None:
     try:
         return body.decode("utf-8")
     except UnicodeDecodeError as error:
-        if error.start >= len(body) - 3:  # a body cut in the middle of a character
+        cut = error.reason == "unexpected end of data" and not body[: error.start].isascii()
+        if cut:  # in the middle of a character
             return body.decode("utf-8", "replace")
         return None
 

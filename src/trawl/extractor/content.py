@@ -9,11 +9,11 @@ Markdown, text and blocks are made.
 from dataclasses import dataclass, field
 from typing import Final
 
-from trawl.extractor.boilerplate import HARD_TAGS, flags, is_hidden
+from trawl.extractor.boilerplate import HARD_TAGS, flags, is_seen
 from trawl.extractor.tables import is_data_table
 from trawl.extractor.tree import Node
 
-_HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+_SHELL_CHARS: Final = 500
 
 
 @dataclass(slots=True)
@@ -42,8 +42,9 @@ class Segment:
 class _Walk:
     """Cuts a body into segments; one instance per page."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, unseen: bool) -> None:
         self.found: list[Segment] = []
+        self.unseen = unseen
 
     def block(self, node: Node, inherited: int, depth: int) -> None:
         """A block element: its runs of inline content are segments, its block children are walked."""
@@ -57,7 +58,7 @@ class _Walk:
                     self.run(node, start, index, seen, own, depth)
                     start = -1
                 tag = item.tag
-                if tag in HARD_TAGS or (item.attrs and is_hidden(item)):
+                if tag in HARD_TAGS or not (self.unseen or is_seen(item)):
                     continue
                 if tag == "pre" or (tag == "table" and is_data_table(item)):
                     self.atom(node, index, item, seen | flags(item), depth)
@@ -89,9 +90,19 @@ class _Walk:
 
 
 def segments(body: Node) -> list[Segment]:
-    """The segments of a page in document order; hidden elements, controls and empty runs give none."""
-    walk = _Walk()
+    """The segments of a page in document order; hidden elements, controls and empty runs give none.
+
+    A page that shows next to nothing without scripts may still carry its text: in `noscript`, or in elements that a
+    script would reveal. Then these are read.
+    """
+    walk = _Walk(unseen=False)
     walk.block(body, 0, 0)
+    seen = sum(segment.chars for segment in walk.found)
+    if seen < _SHELL_CHARS:
+        whole = _Walk(unseen=True)
+        whole.block(body, 0, 0)
+        if sum(segment.chars for segment in whole.found) > 3 * seen + _SHELL_CHARS:
+            return whole.found
     return walk.found
 
 
@@ -124,7 +135,7 @@ def _gather(segment: Segment, items: list[Node | str], *, linked: bool) -> None:
                 parts.append(" ")
             elif tag == "img":
                 segment.images += 1
-            elif tag not in HARD_TAGS and not (item.attrs and is_hidden(item)):
+            elif tag not in HARD_TAGS and is_seen(item):
                 if item.blocky:
                     parts.append(" ")
                 _gather(segment, item.children, linked=linked)
@@ -143,7 +154,7 @@ def content_tree(body: Node, kept: list[Segment]) -> Node:
     return root
 
 
-_LAYOUT: Final = frozenset("table thead tbody tfoot tr td th caption colgroup center font".split())
+_LAYOUT: Final = frozenset(["table", "thead", "tbody", "tfoot", "tr", "td", "th", "caption", "colgroup", "center", "font"])
 
 
 def _copied(node: Node, copies: dict[int, Node]) -> Node:
@@ -156,7 +167,8 @@ def _copied(node: Node, copies: dict[int, Node]) -> Node:
     copy = copies[id(current)]
     for original in reversed(path):
         tag = "div" if original.tag in _LAYOUT else original.tag
-        inner = Node(tag, original.attrs, copy)
+        # what was hidden and is read all the same is hidden no more
+        inner = Node(tag, original.attrs, copy) if is_seen(original) else Node("div", {}, copy)
         inner.blocky = True
         copy.children.append(inner)
         copies[id(original)] = inner

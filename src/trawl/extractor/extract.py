@@ -19,7 +19,7 @@ from trawl.extractor.links import PageLinks, Resolver, page_links, robots_direct
 from trawl.extractor.markdown import Rendered, joined_markdown, joined_text, render
 from trawl.extractor.media import Media, media_type, sniff_media
 from trawl.extractor.metadata import Metadata, metadata
-from trawl.extractor.page_type import page_type
+from trawl.extractor.page_type import hints, page_type
 from trawl.extractor.quality import confidence
 from trawl.extractor.scoring import Selection, select
 from trawl.extractor.structured import structured_data
@@ -100,7 +100,7 @@ def _from_page(page: Page, url: str, charset: str, settings: ExtractSettings) ->
     data = structured_data(page, settings.structured_bytes_max)
     about = metadata(page, data, resolver)
     found = segments(page.body)
-    selection = select(found)
+    selection = select(found, hints(url, data))
     rendered = render(
         content_tree(page.body, selection.kept), resolver if settings.absolute_links else _as_written(resolver)
     )

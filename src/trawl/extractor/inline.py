@@ -8,16 +8,20 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Final, TypeAlias
 
-from trawl.extractor.boilerplate import HARD_TAGS, is_hidden
+from trawl.extractor.boilerplate import HARD_TAGS, is_seen
+from trawl.extractor.emphasis import CLOSE, CONTROLS, OPEN, resolve
 from trawl.extractor.tree import Node
 
 Resolve: TypeAlias = Callable[[str], str]
 """Makes a URL of an href or src as written, empty if it leads nowhere."""
 
-_SPECIAL: Final = re.compile(r"[\\`*\[\]]|~(?=~)|(?<=~)~|(?<!\w)_|_(?!\w)|<(?=[A-Za-z/!?])|&(?=#?\w+;)|!(?=\[)")
+_SPECIAL: Final = re.compile(r"[\\`*\[\]]|~(?=~)|(?<=~)~|(?<![^\W_])_|_(?![^\W_])|<(?=[A-Za-z/!?])|&(?=#?\w+;)|!(?=\[)")
 _SPECIAL_CHECK: Final = re.compile(r"[\\`*_\[\]~<&]")
 _LINE_START: Final = re.compile(r"(?:#{1,6}(?:\s|$)|>|[+-](?:\s|$)|[=-]+\s*$|:(?:\s|$))")
 _ORDERED_START: Final = re.compile(r"(\d{1,9})([.)](?:\s|$))")
+_CONTROLS: Final = re.compile(f"[{CONTROLS}]")
+_CODE_END: Final = "\x07"
+_TOUCHING: Final = re.compile(r"(?<!`)`\x07`(?!`)")
 _TICKS: Final = re.compile(r"`+")
 _PERMALINKS: Final = frozenset({"", "#", "¶", "§", "🔗", "↩", "↩︎"})
 _EMPHASIS: Final = {"strong": "**", "b": "**", "em": "*", "i": "*", "del": "~~", "s": "~~", "strike": "~~"}
@@ -52,22 +56,34 @@ def link_target(url: str) -> str:
     return url
 
 
+def _finished(line: str) -> str:
+    """Emphasis resolved; code spans that touch are one, or stand apart if their fences differ."""
+    line = resolve(line)
+    if _CODE_END in line:
+        line = _TOUCHING.sub("", line)
+        line = line.replace(f"{_CODE_END}`", " `").replace(_CODE_END, "")
+    return line
+
+
 class Inline:
     """Collects the inline items of one block; `markdown()` and `text()` give both forms, white space collapsed."""
 
-    __slots__ = ("_md", "_resolve", "_text", "images")
+    __slots__ = ("_md", "_resolve", "_text", "emphasised", "images")
 
     def __init__(self, resolve: Resolve) -> None:
         self._resolve = resolve
         self._md: list[str] = []
         self._text: list[str] = []
         self.images = 0
+        self.emphasised = False
 
     def add(self, items: Iterable[Node | str]) -> None:
         """Add nodes and texts in document order."""
         md, text = self._md, self._text
         for item in items:
             if type(item) is str:
+                if not item.isprintable() and _CONTROLS.search(item):
+                    item = _CONTROLS.sub("", item)
                 text.append(item)
                 md.append(escaped(item))
             elif type(item) is Node:
@@ -75,12 +91,14 @@ class Inline:
 
     def markdown(self) -> str:
         """What was added, as Markdown on one line, hard breaks as backslash and newline."""
-        lines = [" ".join(part.split()) for part in "".join(self._md).split("\0")]
-        while lines and not lines[0]:
-            lines.pop(0)
-        while lines and not lines[-1]:
-            lines.pop()
-        return "\\\n".join(line for line in lines if line)
+        joined = "".join(self._md)
+        if "\0" not in joined:
+            line = " ".join(joined.split())
+            return _finished(line) if self.emphasised else line
+        lines = [" ".join(part.split()) for part in joined.split("\0")]
+        if self.emphasised:  # a range must not cross a hard break, so each line stands alone
+            lines = [_finished(line) for line in lines]
+        return "\\\n".join(filter(None, lines))
 
     def text(self) -> str:
         """What was added, as plain text; hard breaks are newlines."""
@@ -103,7 +121,7 @@ class Inline:
             self._code(node)
         elif tag == "input":
             self._checkbox(node)
-        elif tag not in HARD_TAGS and not (node.attrs and is_hidden(node)):
+        elif tag not in HARD_TAGS and is_seen(node):
             self.add(node.children)
             if node.blocky:
                 self._md.append(" ")
@@ -136,26 +154,18 @@ class Inline:
         self._text.append(f"{before}{text}{after}")
 
     def _wrapped(self, node: Node, marker: str) -> None:
-        inner = self._nested(node)
-        markdown = inner.markdown()
-        if not markdown:
-            self._md.append(" ")
-            self._text.append(" " if inner._text else "")
-            return
-        if marker in markdown or "\\\n" in markdown:  # nested alike, or over a hard break: leave the text plain
-            self._spaced(inner, markdown.replace("\\\n", "\0"), inner.text().replace("\n", "\0"))
-            return
-        last = self._md[-1] if self._md else ""
-        if last.endswith(marker) and not last.endswith("\\" + marker) and last[-1:] == marker[-1] and inner._text:
-            self._md.append("\u200b" if not inner._text[0][:1].isspace() else "")
-        self._spaced(inner, f"{marker}{markdown}{marker}", inner.text())
+        self.emphasised = True
+        self._md.append(OPEN[marker])
+        self.add(node.children)
+        self._md.append(CLOSE[marker])
 
     def _code(self, node: Node) -> None:
         raw = node.text()
         text = " ".join(raw.split())
         if text:
             before, after = (" " if raw[:1].isspace() else ""), (" " if raw[-1:].isspace() else "")
-            self._md.append(f"{before}{code_span(text)}{after}")
+            self.emphasised = True
+            self._md.append(f"{before}{code_span(text)}{_CODE_END}{after}")
             self._text.append(f"{before}{text}{after}")
 
     def _image(self, node: Node) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from trawl.extractor.boilerplate import HARD_TAGS, is_hidden
+from trawl.extractor.boilerplate import HARD_TAGS, is_seen
 from trawl.extractor.inline import Inline, Resolve, code_span, escaped_start, link_target
 from trawl.extractor.tables import Cell, caption, grid, is_data_table
 from trawl.extractor.tree import Node
@@ -83,7 +83,7 @@ class _Renderer:
 
     def block(self, node: Node) -> Iterator[Rendered]:
         tag = node.tag
-        if tag in HARD_TAGS or (node.attrs and is_hidden(node)):
+        if tag in HARD_TAGS or not is_seen(node):
             return
         if tag in _HEADINGS:
             yield from self.heading(node, _HEADINGS[tag])

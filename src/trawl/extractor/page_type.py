@@ -32,6 +32,21 @@ def page_type(url: str, data: dict[str, Any], facts: dict[str, float]) -> tuple[
 
     `facts` are counts of the content: words, paragraphs of running text, items (repeated siblings), code blocks, posts.
     """
+    votes = _votes(url, data)
+    _vote_content(votes, facts)
+    best = max(votes, key=votes.__getitem__)
+    total = sum(votes.values())
+    if votes[best] < 0.8:
+        return PageType.OTHER, 0.3
+    return best, round(votes[best] / total, 3)
+
+
+def hints(url: str, data: dict[str, Any]) -> list[float]:
+    """What URL and structured data say of each page type, as eight numbers for the scorer."""
+    return [min(value, 3.0) for value in _votes(url, data).values()]
+
+
+def _votes(url: str, data: dict[str, Any]) -> dict[PageType, float]:
     votes = dict.fromkeys(PageType, 0.0)
     for name in data:
         kind = _CLASSES.get(name)
@@ -47,12 +62,7 @@ def page_type(url: str, data: dict[str, Any], facts: dict[str, float]) -> tuple[
     for kind, pattern in _BY_URL:
         if pattern.search(lowered):
             votes[kind] += 1.5
-    _vote_content(votes, facts)
-    best = max(votes, key=votes.__getitem__)
-    total = sum(votes.values())
-    if votes[best] < 0.8:
-        return PageType.OTHER, 0.3
-    return best, round(votes[best] / total, 3)
+    return votes
 
 
 def _vote_content(votes: dict[PageType, float], facts: dict[str, float]) -> None:

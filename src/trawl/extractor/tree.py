@@ -21,15 +21,13 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 Attrs: TypeAlias = dict[str, str | None]
 
 BLOCK_TAGS: Final = frozenset(
-    "address article aside blockquote body center dd details dialog dir div dl dt fieldset figcaption figure footer "
-    "form frameset h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main menu nav ol optgroup option p pre search "
-    "section summary table caption colgroup tbody thead tfoot tr td th ul".split()
+    ["address", "article", "aside", "blockquote", "body", "center", "dd", "details", "dialog", "dir", "div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "frameset", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hgroup", "hr", "html", "legend", "li", "main", "menu", "nav", "ol", "optgroup", "option", "p", "pre", "search", "section", "summary", "table", "caption", "colgroup", "tbody", "thead", "tfoot", "tr", "td", "th", "ul"]
 )
 _SKIPPED: Final = frozenset(
-    "style noscript svg template iframe object embed canvas noframes datalist applet -comment -doctype".split()
+    ["style", "svg", "template", "iframe", "object", "embed", "canvas", "noframes", "datalist", "applet", "-comment", "-doctype"]
 )
-_COLLECTED: Final = frozenset("html title base meta link a area h1 time img address".split())
-_VOID: Final = frozenset("area base br col embed hr img input link meta source track wbr p li td th tr dt dd".split())
+_COLLECTED: Final = frozenset(["html", "title", "base", "meta", "link", "a", "area", "h1", "time", "img", "address"])
+_VOID: Final = frozenset(["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr", "p", "li", "td", "th", "tr", "dt", "dd"])
 _SPECIAL: Final = _SKIPPED | {"script", "head"}
 _NO_ATTRS: Final[Attrs] = {}
 
