@@ -177,11 +177,11 @@ class ExtractSettings:
     anchor_chars_max: int = 200
     """A longer link text is shortened."""
     nodes_max: int = 300_000
-    """A page with more elements ends with too_many_nodes."""
+    """Below this number of elements a page is a tree; what is nested in further ones becomes plain text."""
     depth_max: int = 150
     """Elements nested deeper are flattened into text (real pages: median 18, largest seen 55); at most 200."""
     text_chars_max: int = 5_000_000
-    """Longer content is cut, and the document says so."""
+    """Longer content is cut."""
     structured_bytes_max: int = 500_000
     """Structured data beyond this size is dropped."""
     absolute_links: bool = True
