@@ -1,5 +1,6 @@
 """A fetcher over the fake web, for tests: real client, real stores, names that lead where the test says."""
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
@@ -38,7 +39,7 @@ class Names:
     """A resolver: every name leads to loopback, except those that are listed and literal addresses."""
 
     listed: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    asked: list[str] = field(default_factory=list)
+    asked: deque[str] = field(default_factory=lambda: deque(maxlen=1000))
 
     async def resolve(self, host: str) -> Resolution:
         self.asked.append(host)

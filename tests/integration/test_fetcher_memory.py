@@ -12,6 +12,8 @@ from tests.site.process import WebProcess
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 HOSTS = 200
+GROWTH_BYTES_MAX = 800_000
+"""Over 4,000 requests; one list of pinned names or headers that is never freed makes 2,000,000."""
 
 
 def rss_bytes() -> int:
@@ -36,4 +38,4 @@ async def test_case_48_memory_stays_flat_over_thousands_of_pinned_requests(fake_
             before = rss_bytes()
             await fetch_many(rig, port, 4000)
             grown = rss_bytes() - before
-    assert grown < 0.05 * before, f"{grown} bytes over 4,000 requests, {before} before"
+    assert grown < GROWTH_BYTES_MAX, f"{grown} bytes over 4,000 requests, {before} before"
