@@ -47,11 +47,13 @@ class FingerprintIndex(Protocol):
         - The document is known, owned by another request: `alias` (nothing stored).
         - It is known with this very fetch id: the verdict it got then, again (a redelivery).
         - It is known with a newer fetch: `stale`.
-        - It is known with the same sha256 and committed: `unchanged` (fetch id and time renewed).
+        - It is known with the same sha256, namespace and version, and committed: `unchanged` (fetch id and time are
+          renewed).
         - Another document of the namespace and version has the same sha256: `exact`; or a fingerprint within
           `hamming_max` bits (least distance, then oldest): `near`. Nothing is stored, and what the document had
           before is removed (a unique turned duplicate). A document is never a duplicate of itself.
-        - Otherwise stored, pending until `commit`: `changed` if the document was there before, else `new`.
+        - Otherwise stored, pending until `commit`: `changed`, with the version that was committed last, if there is
+          one; else `new`.
         """
         ...
 

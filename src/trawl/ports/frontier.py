@@ -133,6 +133,7 @@ class OriginUpdate:
     blocked_until_ms: Millis | None = None
     """Only ever moves forward in time, unless `unblock` is set."""
     delay_ms: int | None = None
+    """Counts from the last release."""
     concurrency_max: int | None = None
     failures: int | None = None
     unblock: bool = False
@@ -162,7 +163,7 @@ class CrawlProgress:
     refusals: tuple[tuple[str, int], ...] = ()
     """URLs refused at admission, by reason."""
     next_due_ms: Millis | None = None
-    """When the first queued request is due."""
+    """When the first queued request is due; 0 if one is due already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +184,10 @@ class RequestRow:
 
 
 class FrontierStore(Protocol):
-    """Request state, queues, leases and budgets. One owner per shard of hosts; every method is atomic."""
+    """Request state, queues, leases and budgets. One owner per shard of hosts; every method is atomic.
+
+    The times that its methods are told never go back; what is due is due as of the latest of them.
+    """
 
     async def put_crawl(self, policy: CrawlPolicy) -> None:
         """Store or replace a crawl's policy."""
@@ -200,7 +204,11 @@ class FrontierStore(Protocol):
     async def admit(
         self, requests: Sequence[Request], *, queue_urls_max: int, host_urls_max: int
     ) -> Sequence[Admission]:
-        """Queue each request that was never seen; at the cap the lowest score of all leaves, or the request itself."""
+        """Queue each request that was never seen; at the cap the lowest score of all leaves, or the request itself.
+
+        Of equal scores the youngest leaves. A request that was visited before is not forgotten: its next visit is
+        called off.
+        """
         ...
 
     async def readmit(self, crawl_id: str, now_ms: Millis) -> int:
@@ -216,7 +224,11 @@ class FrontierStore(Protocol):
         ...
 
     async def lease_robots(self, now_ms: Millis, limit: int, lease_ms: int) -> Sequence[str]:
-        """Origins that have queued requests but no current robots.txt, each leased for one robots fetch."""
+        """Origins that have queued requests but no current robots.txt, each leased for one robots fetch.
+
+        Only for crawls that are not paused and have budget left, and not while the origin is blocked, or before its
+        `robots_expires_ms`. The lease ends when `update_origin` sets `robots`, or after `lease_ms`.
+        """
         ...
 
     async def lease(self, now_ms: Millis, limit: int, lease_ms: int, *, origins_max: int) -> Sequence[Request]:
@@ -225,13 +237,17 @@ class FrontierStore(Protocol):
         Only origins whose robots.txt is known and current (any state but UNKNOWN: with UNAVAILABLE a last good copy may
         serve, and the caller ends or delays what none allows), that are not blocked, paced or at their concurrency, and
         crawls that are not paused and have budget left. Each result carries its new fetch id (`trawl.url.fetch_id`,
-        of the request key, purpose, static render mode and scheduled time). A request of purpose page counts against
-        the crawl's budget from here on.
+        of the request key, purpose, static render mode and scheduled time; a retry of a visit has the same). A request
+        of purpose page, or auto, counts against the crawl's budget from here on, unless an earlier visit was counted.
         """
         ...
 
     async def complete(self, completion: Completion) -> bool:
-        """End a lease; False, and nothing is changed, if that fetch id does not hold it."""
+        """End a lease; False, and nothing is changed, if that fetch id does not hold it.
+
+        Not `charged` takes back what the lease counted, never what an earlier visit did. A document key that is None
+        leaves the one that is known; so does `duplicate_of`, if the outcome is UNCHANGED.
+        """
         ...
 
     async def reap(self, now_ms: Millis) -> Sequence[Request]:

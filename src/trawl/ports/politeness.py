@@ -13,7 +13,7 @@ class Reservation:
 
     granted: bool
     at_ms: Millis
-    """Granted: start then, not earlier. Not granted: ask again then."""
+    """Granted: start then, not earlier. Not granted: ask again then (later than now, perhaps in vain)."""
     permit: int = 0
     """Identifies the permit to give back; 0 if not granted."""
     gap_required_ms: int = 0
