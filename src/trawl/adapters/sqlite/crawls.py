@@ -42,14 +42,18 @@ class Crawls:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._crawls: dict[int, Crawl] = {}
+        self._numbers: dict[str, int] = {}
 
     def named(self, crawl_id: str) -> Crawl:
         """A crawl by its id, created (without a policy) if new."""
-        number = number_of(self._connection, crawl_id)
+        number = self._numbers.get(crawl_id)
+        if number is None:
+            number = number_of(self._connection, crawl_id)
         if number is None:
             insert = "INSERT INTO crawl (crawl_id) VALUES (?)"
             number = self._connection.execute(insert, (crawl_id,)).lastrowid
             assert number is not None
+        self._numbers[crawl_id] = number
         return self.numbered(number)
 
     def numbered(self, crawl: int) -> Crawl:

@@ -27,6 +27,8 @@ from trawl.records import Key, Millis
 from trawl.url import fetch_id
 
 _ROWS_BATCH: Final = 500
+# Needed at the cap only, so it is made when the cap is first met; until then no request pays for it.
+_SCORE_INDEX: Final = "CREATE INDEX IF NOT EXISTS request_score ON request (score, seq DESC) WHERE state < 2"
 _LOWEST: Final = (
     "SELECT seq, score FROM request INDEXED BY request_score WHERE state < 2 ORDER BY score, seq DESC LIMIT 1"
 )
@@ -119,6 +121,7 @@ class SqliteFrontierStore:
                 return Admission(admitted=False, reason="seen")
             if origin.admitted >= host_urls_max:
                 return Admission(admitted=False, reason="host_budget")
+            connection.execute(_SCORE_INDEX)
             lowest = connection.execute(_LOWEST).fetchone()
             if lowest is None or lowest[1] >= request.score:
                 return Admission(admitted=False, reason="queue_full")

@@ -56,7 +56,6 @@ _FRONTIER: Final = (
     "CREATE INDEX request_due ON request (lane, score DESC) WHERE state = 1",
     "CREATE INDEX request_waiting ON request (purse, due_at_ms) WHERE state = 0",
     "CREATE INDEX request_lease ON request (lease_until_ms) WHERE state = 2",
-    "CREATE INDEX request_score ON request (score, seq DESC) WHERE state < 2",
     """CREATE TABLE template (
         template INTEGER PRIMARY KEY, admitted INTEGER NOT NULL DEFAULT 0, results INTEGER NOT NULL DEFAULT 0,
         duplicates INTEGER NOT NULL DEFAULT 0)""",

@@ -23,6 +23,8 @@ from trawl.records import Key
 
 _INDEX: Final = "INSERT INTO chunk_text (rowid, title, headings, body) VALUES (?, ?, ?, ?)"
 _UNINDEX: Final = "INSERT INTO chunk_text (chunk_text, rowid, title, headings, body) VALUES ('delete', ?, ?, ?, ?)"
+_COMMON_MIN: Final = 2000
+_COMMON_SHARE: Final = 0.2
 _MATCH: Final = "SELECT rowid FROM chunk_text WHERE chunk_text MATCH ? ORDER BY rank LIMIT ?"
 _MATCH_CRAWL: Final = (
     "SELECT chunk_text.rowid FROM chunk_text CROSS JOIN chunk ON chunk.seq = chunk_text.rowid"
@@ -61,16 +63,23 @@ class SqliteSearchIndex:
             dimensions = (_bound(connection) or ("", 0))[1]
             if vectors.shape != (len(chunks), dimensions):
                 raise ValueError(f"{len(chunks)} chunks, {dimensions} dimensions, but vectors of shape {vectors.shape}")
+            crawls = {
+                crawl_id: _crawl(connection, crawl_id, create=True) for crawl_id in {chunk.crawl_id for chunk in chunks}
+            }
+            new = 0
             for chunk, blob, vector in zip(chunks, stored, stored_form(vectors), strict=True):
-                _put(connection, chunk, blob, vector)
+                new += _put(connection, chunk, crawls[chunk.crawl_id], blob, vector)
+            add_size(connection, "chunk", new)
 
     async def delete(self, chunk_ids: Sequence[Key]) -> None:
         """Remove chunks; harmless if they are not there."""
         with self._database.write() as connection:
-            for chunk_id in chunk_ids:
-                known = _find(connection, chunk_id)
-                if known is not None:
-                    _remove(connection, *known)
+            known = [
+                found for found in (_find(connection, chunk_id) for chunk_id in set(chunk_ids)) if found is not None
+            ]
+            for seq, chunk in known:
+                _remove(connection, seq, chunk)
+            add_size(connection, "chunk", -len(known))
 
     async def search(self, query: SearchQuery) -> Sequence[Hit]:
         """Hybrid search: full text and vectors, fused by reciprocal rank."""
@@ -109,9 +118,10 @@ def _bound(connection: sqlite3.Connection) -> tuple[str, int] | None:
 
 def _matching(connection: sqlite3.Connection, query: str, limit: int, crawl: int | None) -> list[int]:
     """Numbers of the chunks that hold any of the query's terms, by BM25."""
-    expression = " OR ".join(f'"{" ".join(term)}"' for term in terms(query))
-    if not expression or limit <= 0:
+    phrases = [f'"{" ".join(term)}"' for term in terms(query)]
+    if not phrases or limit <= 0:
         return []
+    expression = " OR ".join(_telling(connection, phrases))
     if crawl is None:
         found = connection.execute(_MATCH, (expression, limit))
     else:
@@ -119,32 +129,45 @@ def _matching(connection: sqlite3.Connection, query: str, limit: int, crawl: int
     return [row[0] for row in found]
 
 
+def _telling(connection: sqlite3.Connection, phrases: list[str]) -> list[str]:
+    """The phrases without those that a fifth of all chunks hold, beside which rarer ones decide anyway.
+
+    BM25 is worked out for every chunk that holds a phrase, 2 us each: with "the" among the words, for all of them.
+    """
+    total = size_of(connection, "chunk")
+    if len(phrases) == 1 or total < _COMMON_MIN:
+        return phrases
+    select = "SELECT count(*) FROM chunk_text WHERE chunk_text MATCH ?"
+    holders = {phrase: connection.execute(select, (phrase,)).fetchone()[0] for phrase in phrases}
+    rare = [phrase for phrase in phrases if 0 < holders[phrase] <= total * _COMMON_SHARE]
+    return rare or phrases
+
+
 def _texts(chunk: Chunk) -> tuple[str, str, str]:
     """What FTS5 indexes of a chunk; the same must be given again to take it out."""
     return indexable(chunk.title), indexable(" ".join(chunk.heading_path)), indexable(chunk.text)
 
 
-def _put(connection: sqlite3.Connection, chunk: Chunk, blob: bytes, vector: bytes) -> None:
-    crawl = _crawl(connection, chunk.crawl_id, create=True)
+def _put(connection: sqlite3.Connection, chunk: Chunk, crawl: int, blob: bytes, vector: bytes) -> bool:
+    """Write one chunk; whether there was none of its id."""
     known = _find(connection, chunk.chunk_id)
     if known is not None and _texts(known[1]) == _texts(chunk):
         connection.execute("UPDATE chunk SET crawl = ?, chunk = ? WHERE seq = ?", (crawl, blob, known[0]))
         connection.execute("UPDATE vector SET crawl = ?, vector = ? WHERE seq = ?", (crawl, vector, known[0]))
-        return
+        return False
     if known is not None:
         _remove(connection, *known)
     insert = "INSERT INTO chunk (chunk_id, crawl, chunk) VALUES (?, ?, ?)"
     seq = connection.execute(insert, (chunk.chunk_id, crawl, blob)).lastrowid
     connection.execute("INSERT INTO vector VALUES (?, ?, ?)", (seq, crawl, vector))
     connection.execute(_INDEX, (seq, *_texts(chunk)))
-    add_size(connection, "chunk", 1)
+    return known is None
 
 
 def _remove(connection: sqlite3.Connection, seq: int, chunk: Chunk) -> None:
     connection.execute(_UNINDEX, (seq, *_texts(chunk)))
     connection.execute("DELETE FROM vector WHERE seq = ?", (seq,))
     connection.execute("DELETE FROM chunk WHERE seq = ?", (seq,))
-    add_size(connection, "chunk", -1)
 
 
 def _find(connection: sqlite3.Connection, chunk_id: Key) -> tuple[int, Chunk] | None:
