@@ -52,8 +52,6 @@ class Wish:
     attempt: int = 1
     """From the second on, the next of the host's addresses is tried."""
     not_before_ms: Millis = 0
-    patience_ms: int | None = None
-    """The longest wait for a slot; by default the politeness horizon."""
     patient: bool = False
     """Whether one interval of the host may be waited for on top."""
 
@@ -189,9 +187,7 @@ class Hops:
         The address is asked first and the host from that time on, so that the host's next slot counts from the later
         of the two.
         """
-        horizon = (
-            round(1000 * self._settings.politeness.horizon_seconds) if wish.patience_ms is None else wish.patience_ms
-        )
+        horizon = round(1000 * self._settings.politeness.horizon_seconds)
         deadline = self._clock.now_ms() + horizon + (interval if wish.patient else 0)
         while True:
             at_ms = max(self._clock.now_ms(), wish.not_before_ms)

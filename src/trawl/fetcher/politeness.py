@@ -3,6 +3,7 @@
 from typing import Final
 
 from trawl.ports import PolitenessState
+from trawl.rules import delay_seconds
 from trawl.settings import PolitenessSettings
 
 _DOUBLINGS_MAX: Final = 30
@@ -14,9 +15,8 @@ def interval_ms(state: PolitenessState, crawl_delay_seconds: float, settings: Po
     The longest of the configured delay, the host's Crawl-delay (clamped) and a multiple of its response time (capped);
     doubled for each 429 or 503 that has not been recovered from, up to the longest back-off.
     """
-    asked = min(crawl_delay_seconds, settings.crawl_delay_seconds_max)
     adaptive = min(settings.adaptive_factor * state.response_ms / 1000, settings.adaptive_seconds_max)
-    seconds = max(settings.delay_seconds, asked, adaptive)
+    seconds = max(delay_seconds(crawl_delay_seconds, settings), adaptive)
     widened = doubled(seconds, state.backoffs, max(seconds, settings.backoff_seconds_max))
     return round(1000 * widened)
 

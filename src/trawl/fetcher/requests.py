@@ -35,9 +35,9 @@ class RequestFields:
     def fields(self, host: str, purpose: Purpose, validators: Validators = Validators()) -> Fields:
         """The fields of one request to a host key (`example.com`, `example.com:8080`)."""
         wanted = {
-            "user-agent": ("User-Agent", self._settings.user_agent),
+            "user-agent": ("User-Agent", one_line(self._settings.user_agent)),
             "accept": ("Accept", _ACCEPT.get(purpose, _ACCEPT_PAGE)),
-            "accept-language": ("Accept-Language", self._settings.accept_language),
+            "accept-language": ("Accept-Language", one_line(self._settings.accept_language)),
         }
         if validators.etag:
             wanted["if-none-match"] = ("If-None-Match", one_line(validators.etag))

@@ -251,9 +251,8 @@ def _proxy(url: str) -> str:
         return ""
     parts = urlsplit(url)
     if parts.scheme not in _PROXY_SCHEMES or not parts.hostname:
-        raise SettingsError(
-            f"fetch.proxy = {url!r} cannot be used; write it as http://, https:// or socks5://HOST:PORT"
-        )
+        shown = url.rpartition("@")[2]  # never the password
+        raise SettingsError(f"fetch.proxy = {shown!r} cannot be used; it takes http://, https:// or socks5://HOST:PORT")
     return "socks5h" + url[len("socks5") :] if parts.scheme == "socks5" else url
 
 
