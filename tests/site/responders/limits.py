@@ -11,7 +11,7 @@ BUSY_BODY = b"<!doctype html><title>Busy</title><h1>Too many requests</h1>"
 
 def busy(retry_after: str | float | None = None, status: int = 429) -> Reply:
     """A refusal whose Retry-After is in seconds, or as it stands (a str), or missing."""
-    value = retry_after if isinstance(retry_after, str) or retry_after is None else f"{retry_after:g}"
+    value = retry_after if isinstance(retry_after, str) or retry_after is None else f"{retry_after:.10g}"
     return Reply(status, BUSY_BODY, headers=() if value is None else (("Retry-After", value),))
 
 

@@ -1,6 +1,7 @@
 """The same text at other URLs and hosts, and nearly the same text."""
 
 import random
+from collections.abc import Iterable
 
 from tests.site.message import Reply
 from tests.site.model import Page, Site
@@ -8,7 +9,7 @@ from tests.site.responders.pages import html
 from tests.site.responders.prose import paragraph, title
 
 
-def article(seed: int | str, paragraphs: int = 6, *, links: tuple[str, ...] = (), head: str = "") -> Reply:
+def article(seed: int | str, paragraphs: int = 6, *, links: Iterable[str] = (), head: str = "") -> Reply:
     """A page with a few hundred words that depend on the seed alone."""
     return html(title(seed), *(paragraph(f"{seed}/{part}") for part in range(paragraphs)), links=links, head=head)
 

@@ -102,7 +102,7 @@ def _refusals() -> dict[str, Page]:
         "/busy/503": limits.busy_at_first(_TEXT, retry_after=1, status=503),
         "/busy/nonsense": limits.busy_at_first(_TEXT, retry_after="soon"),
         "/busy/negative": limits.busy_at_first(_TEXT, retry_after="-5"),
-        "/busy/for-ever": limits.busy(10**12),
+        "/busy/for-ever": limits.busy(10**9),
         "/busy/silent": limits.busy_at_first(_TEXT),
         "/flaky": limits.failing_at_first(_TEXT, times=2),
     }
