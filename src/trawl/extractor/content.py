@@ -64,7 +64,7 @@ class _Walk:
                     self.atom(node, index, item, seen | flags(item), depth)
                 else:
                     self.block(item, seen, depth + 1)
-            elif start < 0:
+            elif start < 0 and not (type(item) is str and item.isspace()):
                 start = index
         if start >= 0:
             self.run(node, start, len(items), seen, own, depth)

@@ -26,6 +26,7 @@ _MONTHS: Final = {
 }  # fmt: skip
 _MONTH_FIRST: Final = re.compile(r"\b([^\W\d]{3,10})\.?\s+(\d{1,2})(?:st|nd|rd|th)?,?\s+(\d{4})\b")
 _DAY_FIRST: Final = re.compile(r"\b(\d{1,2})(?:st|nd|rd|th|\.)?\s+(?:de\s+)?([^\W\d]{3,10})\.?,?\s+(?:de\s+)?(\d{4})\b")
+_CLOCK: Final = re.compile(r"\d:\d\d")
 _REFRESH: Final = re.compile(r"\s*[\d.]*\s*[;,]?\s*(?:url\s*=\s*)?[\"']?\s*([^\"']+)", re.IGNORECASE)
 
 
@@ -38,7 +39,7 @@ def iso_date(text: str) -> str:
     match = _ISO.match(text)
     if match:
         return _from_iso(match)
-    return _from_words(text) or _from_http(text)
+    return _from_http(text) or _from_words(text) if _CLOCK.search(text) else _from_words(text)
 
 
 def epoch_ms(text: str) -> int | None:

@@ -3,6 +3,7 @@
 Everything is computed for a whole page at once; only what needs the tree or the text is gathered in Python.
 """
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Final
@@ -12,6 +13,7 @@ import numpy.typing as npt
 
 from trawl.extractor.boilerplate import FLAG_BITS, is_code_leak, is_consent_text
 from trawl.extractor.content import Segment
+from trawl.extractor.tree import Node
 
 Matrix = npt.NDArray[np.float32]
 
@@ -23,8 +25,9 @@ _KIND_INDEX: Final = {
 }  # fmt: skip
 _LEVELS: Final = (0, 1, 2, 3, 5)
 """Ancestors (0 is the container itself) whose totals describe a segment's surroundings."""
+_DECORATION: Final = re.compile("[|©»›]")
 _ENDS: Final = frozenset(".!?:;…。！？”\"')")
-_MONEY: Final = ("$", "€", "£", "¥")
+_MONEY: Final = re.compile("[$€£¥]")
 
 _BASE: Final = 23
 FEATURES: Final = _BASE + len(_KINDS) + 2 * FLAG_BITS + 6 * len(_LEVELS) + 6 * 4 + 8 + 8
@@ -32,17 +35,25 @@ FEATURES: Final = _BASE + len(_KINDS) + 2 * FLAG_BITS + 6 * len(_LEVELS) + 6 * 4
 
 def groups_of(segments: Sequence[Segment]) -> list[npt.NDArray[np.intp]]:
     """For each level, the number of the ancestor that each segment has there; equal numbers are one ancestor."""
-    columns: list[list[int]] = [[] for _ in _LEVELS]
-    known: list[dict[int, int]] = [{} for _ in _LEVELS]
+    rows: dict[Node, tuple[int, ...]] = {}
+    lines = []
     for segment in segments:
-        node = segment.container
-        at = 0
-        for column, numbers, level in zip(columns, known, _LEVELS, strict=True):
-            while at < level and node.parent is not None:
-                node = node.parent
-                at += 1
-            column.append(numbers.setdefault(id(node), len(numbers)))
-    return [np.array(column, dtype=np.intp) for column in columns]
+        line = rows.get(segment.container)
+        if line is None:
+            line = rows[segment.container] = _ancestors(segment.container)
+        lines.append(line)
+    table = np.array(lines, dtype=np.int64)
+    return [np.unique(table[:, level], return_inverse=True)[1] for level in range(len(_LEVELS))]
+
+
+def _ancestors(node: Node) -> tuple[int, ...]:
+    """The identities of the ancestors at each level; the root stands for those above it."""
+    found = [id(node)]
+    current = node
+    for _ in range(_LEVELS[-1]):
+        current = current.parent or current
+        found.append(id(current))
+    return tuple(found[level] for level in _LEVELS)
 
 
 def _row(segment: Segment) -> tuple[float, ...]:
@@ -61,11 +72,11 @@ def _row(segment: Segment) -> tuple[float, ...]:
         text[:1].isupper(),
         text[:1].isdigit(),
         text.isupper(),
-        any(sign in text for sign in _MONEY) if segment.chars < 200 else 0.0,
+        segment.chars < 200 and _MONEY.search(text) is not None,
         segment.depth,
         flag_text,
         segment.kind != "pre" and is_code_leak(text),
-        text.count("|") + text.count("©") + text.count("»") + text.count("›"),
+        len(_DECORATION.findall(text)),
         text.count("?"),
         len(container.attrs),
         "itemprop" in container.attrs,
@@ -82,8 +93,9 @@ def matrix(segments: Sequence[Segment], groups: list[npt.NDArray[np.intp]], hint
     chars, links = raw[:, 0], raw[:, 1]
     words = raw[:, 4]
     density = links / np.maximum(chars, 1)
-    signatures = Counter(map(_signature, segments))
-    repeats = np.array([signatures[_signature(segment)] for segment in segments])
+    signatures = list(map(_signature, segments))
+    counts = Counter(signatures)
+    repeats = np.array([counts[signature] for signature in signatures])
     texts = Counter(segment.text for segment in segments)
     copies = np.array([texts[segment.text] for segment in segments])
     position = np.arange(count) / max(count, 1)

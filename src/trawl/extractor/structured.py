@@ -119,7 +119,7 @@ def _as_written(text: str) -> str:
 
 def _repaired(text: str) -> str:
     """Comments and trailing commas out, control characters inside strings escaped."""
-    return _STRING_OR_COMMENT.sub(_repair, text)
+    return _STRING_OR_COMMENT.sub(_repair, text).strip()
 
 
 def _repair(match: re.Match[str]) -> str:

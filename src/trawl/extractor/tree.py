@@ -87,6 +87,14 @@ class Page:
     """Whether the cap on elements cut the tree."""
     microdata: list[Node] = field(default_factory=list)
     """Elements with `itemscope`, in document order."""
+    every: list[Node] = field(default_factory=list)
+    """All elements."""
+
+    def release(self) -> None:
+        """Break the tree's cycles, so that it is freed at once and not by a later garbage collection."""
+        for node in self.every:
+            node.parent = None
+        self.every.clear()
 
     def all(self, tag: str) -> list[Node]:
         """The elements of one collected tag, in document order."""
@@ -106,7 +114,7 @@ def _copy(root: LexborNode, page: Page, nodes_max: int, depth_max: int) -> None:
     """Copy lexbor's tree into the page: depth first without recursion, `path` holds the open elements."""
     html = _noted(Node("html", root.attributes, None), page)
     path, parent = [html], html
-    current, nodes = root.first_child, 0
+    current, nodes, every = root.first_child, 0, page.every
     while current is not None:
         tag = current.tag
         if tag == "-text":
@@ -115,6 +123,7 @@ def _copy(root: LexborNode, page: Page, nodes_max: int, depth_max: int) -> None:
             attrs = current.attributes
             node = Node(tag or "", attrs, parent)  # type: ignore[arg-type]
             parent.children.append(node)
+            every.append(node)
             if node.blocky and not parent.blocky:
                 _mark_blocky(parent)
             if tag in _COLLECTED or "itemscope" in attrs or tag == "body":
