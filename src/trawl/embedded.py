@@ -187,12 +187,15 @@ class EmbeddedCrawl:
         await self._inbox.open()
         await self._inbox.put(seeds)
         self._crawl_id = seeds[0].crawl_id if seeds else self._crawl_id
-        async with asyncio.TaskGroup() as group:
-            workers = [group.create_task(worker) for worker in self._workers()]
-            await self._frontier()
-            await self._drained()
-            for worker in workers:
-                worker.cancel()
+        try:
+            async with asyncio.TaskGroup() as group:
+                workers = [group.create_task(worker) for worker in self._workers()]
+                await self._frontier()
+                await self._drained()
+                for worker in workers:
+                    worker.cancel()
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from None
 
     # The frontier
 
@@ -235,9 +238,14 @@ class EmbeddedCrawl:
         if too_late and self._pending == 0 and not len(self._inbox):
             return True
         wait = 1.0 if next_ms is None else min(max(next_ms - now_ms, 5) / 1000, 1.0)
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._wake.wait(), wait)
+        await self._woken(wait)
         return False
+
+    async def _woken(self, seconds: float) -> None:
+        """Wait until something moved, at most that long. Not by wait_for, which may lose a cancellation."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
 
     async def _drained(self) -> None:
         """Finish what is in flight; tasks that no fetcher took yet stay leased and return to the queue next time."""
@@ -248,8 +256,7 @@ class EmbeddedCrawl:
         while self._pending or len(self._inbox):
             self._wake.clear()
             if not await self._take_inbox():
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._wake.wait(), 0.2)
+                await self._woken(0.2)
         await self._stages.frontier.flush()
 
     # The other stages
