@@ -82,15 +82,19 @@ def demo_paths() -> list[str]:
 
 
 class DemoSite:
-    """Serves the demo site on a free port of loopback: `async with DemoSite() as site: site.url`."""
+    """Serves the demo site on loopback: `async with DemoSite() as site: site.url`.
 
-    def __init__(self) -> None:
+    On the given port, so that a second crawl finds the same pages again; if that is taken, or 0, on any free one.
+    """
+
+    def __init__(self, port: int = 0) -> None:
+        self._port = port
         self._server: asyncio.Server | None = None
         self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
         self.url = ""
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=_REQUEST_HEAD_BYTES_MAX)
+        self._server = await self._bound(self._port)
         self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
         return self
 
@@ -104,6 +108,14 @@ class DemoSite:
             writer.close()
         await asyncio.gather(*serving)
         await self._server.wait_closed()
+
+    async def _bound(self, port: int) -> asyncio.Server:
+        try:
+            return await asyncio.start_server(self._serve, "127.0.0.1", port, limit=_REQUEST_HEAD_BYTES_MAX)
+        except OSError:
+            if not port:
+                raise
+            return await self._bound(0)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection, request after request, until the client leaves, idles or sends what is not HTTP."""

@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 
@@ -23,6 +24,7 @@ from trawl.records import Seed
 from trawl.settings import Settings
 from trawl.url import canonical, hostname_of
 
+_DEMO_PORT = 8808
 _DEMO_NETWORKS = ("127.0.0.0/8", "::1/128")
 
 
@@ -101,7 +103,7 @@ def crawl(urls: tuple[str, ...], config: Path | None, **options: Any) -> int:
 async def _crawl(urls: list[str], settings: Settings, options: dict[str, Any], *, demo: bool) -> int:
     async with AsyncExitStack() as stack:
         if demo:
-            site = await stack.enter_async_context(DemoSite())
+            site = await stack.enter_async_context(DemoSite(_DEMO_PORT))
             urls = [*urls, site.url]
             settings = _for_demo(settings, options)
         plan = _plan(urls, settings, options, demo=demo)
@@ -164,7 +166,7 @@ def _plan(urls: list[str], settings: Settings, options: dict[str, Any], *, demo:
                 pages_max=options["max_pages"],
             )
         )
-    name = "demo" if demo else hostname_of(seeds[0].url).strip("[]")
+    name = _demo_name(seeds[-1].url) if demo else hostname_of(seeds[0].url).strip("[]")
     return CrawlPlan(
         folder=options["out"] or Path("crawls") / name.replace(":", "_"),
         seeds=tuple(seeds),
@@ -173,6 +175,12 @@ def _plan(urls: list[str], settings: Settings, options: dict[str, Any], *, demo:
         inline_html=options["inline_html"],
         fresh=options["fresh"],
     )
+
+
+def _demo_name(url: str) -> str:
+    """The demo's folder; another one where its port was taken, since its pages then have other URLs."""
+    port = urlsplit(url).port
+    return "demo" if port == _DEMO_PORT else f"demo-{port}"
 
 
 def _formats(text: str) -> frozenset[str]:
