@@ -21,7 +21,7 @@ from typing import Any, Protocol
 
 from trawl.errors import StoreError
 from trawl.inbox import Inbox
-from trawl.kinds import ChangeKind, OutcomeClass, Stage
+from trawl.kinds import ChangeKind, OutcomeClass, Purpose, Stage
 from trawl.pipeline import route
 from trawl.plain import dump
 from trawl.ports import Clock, FrontierStore
@@ -43,6 +43,7 @@ from trawl.settings import EmbeddedSettings
 
 _LOG = logging.getLogger(__name__)
 _INBOX_BATCH = 200
+_PAGES = frozenset({Purpose.PAGE, Purpose.AUTO})
 _LOOK_MS = 500
 _TRACEBACK_CHARS_MAX = 4000
 
@@ -96,7 +97,7 @@ class Counts:
     links: int = 0
     bytes: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
-    """Terminal outcomes of this run by class."""
+    """Terminal outcomes of this run's pages by class."""
     reasons: Counter[str] = field(default_factory=Counter)
     """Outcomes of this run by `class:reason`, retries included."""
     dead_letters: int = 0
@@ -117,7 +118,7 @@ class Counts:
             case FetchOutcome():
                 if record.outcome is not OutcomeClass.ROBOTS:
                     self.reasons[f"{record.outcome}:{record.reason}" if record.reason else str(record.outcome)] += 1
-                if record.terminal:
+                if record.terminal and record.purpose in _PAGES:
                     self.outcomes[record.outcome] += 1
             case DeadLetter():
                 self.dead_letters += 1
