@@ -24,8 +24,8 @@ QUICK = Settings(
     fetch=FetchSettings(
         allow_networks=LOOPBACK,
         connect_seconds_max=2.0,
-        first_byte_seconds_max=0.6,
-        idle_seconds_max=0.5,
+        first_byte_seconds_max=1.0,
+        idle_seconds_max=0.8,
         total_seconds_max=3.0,
         robots_seconds_max=2.0,
     ),

@@ -125,7 +125,7 @@ async def test_a_status_line_that_drips_is_ended_by_the_first_byte_limit() -> No
     ended = asyncio.Event()
 
     async def drip(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        for letter in b"HTTP/1.1 200 OK":
+        for letter in b"HTTP/1.1 200 OK but late":
             writer.write(bytes([letter]))
             await asyncio.sleep(0.05)
         writer.close()
