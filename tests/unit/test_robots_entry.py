@@ -60,6 +60,12 @@ def test_robots_is_asked_again_after_a_time_that_doubles_up_to_a_day() -> None:
     assert waits == [600, 1200, 2400, 4800, 9600, 19_200, 38_400, 76_800, 86_400, 86_400]
 
 
+@pytest.mark.parametrize("reason", ["address_refused", "port_refused"])
+def test_our_own_refusal_is_judged_anew_soon(reason: str) -> None:
+    known = after(RobotsAnswer(status=500))
+    assert after(RobotsAnswer(reason=reason), known).expires_at_ms == 5000
+
+
 def test_a_retry_after_is_never_shortened() -> None:
     assert after(RobotsAnswer(status=429, retry_after_ms=10**9)).expires_at_ms == 10**9
     assert after(RobotsAnswer(status=429, retry_after_ms=1000)).expires_at_ms == 600_000

@@ -161,9 +161,9 @@ class Hops:
         allowed = [address for address, refusal in refusals.items() if not refusal]
         if not allowed:
             address, kind = next(iter(refusals.items()))
+            named = "this address" if host.strip("[]") == address else f"{host} is {address}, which"
             detail = (
-                f"{wish.url}: {host} is {address} ({kind}), which is not fetched; "
-                f"if you mean it, allow it with --allow-network {address}"
+                f"{wish.url}: {named} is not fetched ({kind}); if you mean it, allow it with --allow-network {address}"
             )
             return NotSent(reason="address_refused", detail=detail)
         return allowed[(wish.attempt - 1) % len(allowed)], found.elapsed_ms

@@ -8,6 +8,9 @@ from trawl.ports import RobotsEntry
 from trawl.records import Millis
 from trawl.settings import RobotsSettings
 
+_OUR_OWN = frozenset({"address_refused", "port_refused"})
+_OUR_OWN_MS = 5_000
+"""Our own refusals cost the host nothing and end when the operator allows the network, so they are judged anew soon."""
 _TOO_MANY_REDIRECTS = frozenset({"redirect_loop", "too_many_redirects"})
 
 
@@ -61,13 +64,16 @@ def _state(answer: RobotsAnswer) -> RobotsState:
 
 
 def _unavailable(known: RobotsEntry, answer: RobotsAnswer, now_ms: Millis, settings: RobotsSettings) -> RobotsEntry:
-    seconds = doubled(settings.unavailable_retry_seconds, known.failures, settings.cache_seconds)
+    if answer.reason in _OUR_OWN:
+        wait_ms = _OUR_OWN_MS
+    else:
+        wait_ms = round(1000 * doubled(settings.unavailable_retry_seconds, known.failures, settings.cache_seconds))
     return replace(
         known,
         state=RobotsState.UNAVAILABLE,
         status=answer.status,
         fetched_at_ms=now_ms,
-        expires_at_ms=now_ms + max(round(1000 * seconds), answer.retry_after_ms),
+        expires_at_ms=now_ms + max(wait_ms, answer.retry_after_ms),
         failures=known.failures + 1,
         reason=answer.reason or f"http_{answer.status}",
         detail=answer.detail or f"{known.origin}/robots.txt: the server answered {answer.status}",

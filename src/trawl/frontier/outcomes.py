@@ -16,6 +16,8 @@ _PAGES = frozenset({OutcomeClass.INDEXED, OutcomeClass.DUPLICATE, OutcomeClass.U
 
 _LEARNED = {OutcomeClass.INDEXED: False, OutcomeClass.DUPLICATE: True}
 """What an outcome teaches of its URL template: whether its pages are duplicates."""
+_CLOSED_HOSTS = frozenset({"address_refused", "dns_not_found", "port_refused"})
+"""Why robots.txt is unavailable where trying again would not help: the host is not there, or must not be fetched."""
 _FAILING_MAX = 65_536
 _LOG = logging.getLogger(__name__)
 
@@ -46,8 +48,8 @@ class Outcomes:
         final = ruling.reason == "robots_disallowed"
         if ruling.reason == "robots_unavailable":
             entry = await self._rules.entry(request.origin)
-            unknown_host = entry is not None and entry.reason == "dns_not_found"
-            final = unknown_host or request.attempt >= self._settings.frontier.attempts_max
+            closed = entry is not None and entry.reason in _CLOSED_HOSTS
+            final = closed or request.attempt >= self._settings.frontier.attempts_max
         await self._store.complete(
             Completion(
                 request_key=request.request_key,
