@@ -169,7 +169,7 @@ def middle(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     merged = dict(rows[0])
     for name, value in merged.items():
         if isinstance(value, int | float):
-            merged[name] = round(median(row[name] for row in rows), 2)
+            merged[name] = type(value)(round(median(row[name] for row in rows), 2))
     return {**merged, "repeat": len(rows)}
 
 

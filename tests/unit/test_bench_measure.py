@@ -1,3 +1,4 @@
+import json
 import sys
 import time
 from pathlib import Path
@@ -76,6 +77,6 @@ def test_a_page_with_front_matter_only_is_empty(tmp_path: Path) -> None:
 
 
 def test_several_runs_become_their_medians_and_one_failure_fails_all() -> None:
-    rows = [{"tool": "x", "pages_s": value} for value in (3.0, 1.0, 2.0)]
-    assert middle(rows) == {"tool": "x", "pages_s": 2.0, "repeat": 3}
+    rows = [{"tool": "x", "pages": 30, "pages_s": value} for value in (3.0, 1.0, 2.0)]
+    assert json.dumps(middle(rows)) == '{"tool": "x", "pages": 30, "pages_s": 2.0, "repeat": 3}'
     assert middle([*rows, {"tool": "x", "error": "no"}]) == {"tool": "x", "error": "no"}
