@@ -63,7 +63,7 @@ def test_robots_is_asked_again_after_a_time_that_doubles_up_to_a_day() -> None:
 @pytest.mark.parametrize("reason", ["address_refused", "port_refused"])
 def test_our_own_refusal_is_judged_anew_soon(reason: str) -> None:
     known = after(RobotsAnswer(status=500))
-    assert after(RobotsAnswer(reason=reason), known).expires_at_ms == 5000
+    assert after(RobotsAnswer(reason=reason), known).expires_at_ms == 1000
 
 
 def test_a_retry_after_is_never_shortened() -> None:

@@ -9,7 +9,7 @@ from trawl.records import Millis
 from trawl.settings import RobotsSettings
 
 _OUR_OWN = frozenset({"address_refused", "port_refused"})
-_OUR_OWN_MS = 5_000
+_OUR_OWN_MS = 1_000
 """Our own refusals cost the host nothing and end when the operator allows the network, so they are judged anew soon."""
 _TOO_MANY_REDIRECTS = frozenset({"redirect_loop", "too_many_redirects"})
 
