@@ -1,8 +1,8 @@
-"""Extraction quality and cost on public sets: one JSON line per tool and set.
+r"""Extraction quality and cost on public sets: one JSON line per tool and set.
 
     python bench/extract.py [--tools trawl,trafilatura] [--sets wcxb-dev,articles] [--every N] [--worst N]
 
-Metrics. WCXB: mean over pages of the F1 of the bag of lower-cased `\\w+` tokens of the text output against the main
+Metrics. WCXB: mean over pages of the F1 of the bag of lower-cased `\w+` tokens of the text output against the main
 content of the ground truth; `with` and `without` are the shares of snippets present and absent. Article benchmark: F1
 of multiset matching of token 4-grams, precision and recall averaged over pages. Cost: process CPU time per page.
 """
@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
 from urllib.parse import urlsplit
+
+from trawl.extractor.extract import extract_html
 
 DATA = Path(os.environ.get("TRAWL_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
 WORD = re.compile(r"\w+")
@@ -96,8 +98,6 @@ def shingle_scores(truth: str, output: str) -> tuple[float, float]:
 
 
 def _trawl() -> Callable[[BenchPage], str]:
-    from trawl.extractor.extract import extract_html
-
     def run(page: BenchPage) -> str:
         return extract_html(page.html, page.url or "https://example.com/").text
 
@@ -105,14 +105,14 @@ def _trawl() -> Callable[[BenchPage], str]:
 
 
 def _trafilatura(*, fast: bool = False) -> Callable[[BenchPage], str]:
-    import trafilatura
+    import trafilatura  # noqa: PLC0415 - a peer, not a dependency
 
     return lambda page: trafilatura.extract(page.html, fast=fast, url=page.url or None) or ""
 
 
 def _resiliparse() -> Callable[[BenchPage], str]:
-    from resiliparse.extract.html2text import extract_plain_text
-    from resiliparse.parse.html import HTMLTree
+    from resiliparse.extract.html2text import extract_plain_text  # noqa: PLC0415
+    from resiliparse.parse.html import HTMLTree  # noqa: PLC0415
 
     return lambda page: extract_plain_text(HTMLTree.parse_from_bytes(page.html), main_content=True)
 

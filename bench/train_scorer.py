@@ -12,6 +12,7 @@ import json
 import sys
 from collections import defaultdict
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
 from urllib.parse import urlsplit
@@ -19,9 +20,8 @@ from urllib.parse import urlsplit
 import numpy as np
 import numpy.typing as npt
 
-sys.path.insert(0, str(Path(__file__).parent))
-import extract as bench
-
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from bench import extract as bench
 from trawl.extractor.charset import decode
 from trawl.extractor.content import Segment, segments
 from trawl.extractor.features import groups_of, matrix
@@ -90,7 +90,7 @@ def fit(xs: Array, ys: Array, ws: Array, *, epochs: int, seed: int, hidden: tupl
     mean, deviation = xs.mean(axis=0), xs.std(axis=0) + 1e-3
     sizes = (xs.shape[1], *hidden, 1)
     params = []
-    for a, b in zip(sizes, sizes[1:], strict=False):
+    for a, b in pairwise(sizes):
         params += [(rng.standard_normal((a, b)) * np.sqrt(2 / a)).astype(np.float32), np.zeros(b, dtype=np.float32)]
     moments = [(np.zeros_like(p), np.zeros_like(p)) for p in params]
     normal = np.clip((xs - mean) / deviation, -6, 6).astype(np.float32)
@@ -105,10 +105,12 @@ def fit(xs: Array, ys: Array, ws: Array, *, epochs: int, seed: int, hidden: tupl
             grads = _gradients(params, normal[rows], ys[rows], weights[rows], rng)
             step += 1
             rate = 3e-3 * 0.5 * (1 + np.cos(np.pi * step / total)) + 1e-5
-            for p, g, (m, v) in zip(params, grads, moments, strict=True):
-                m += 0.1 * (g - m)
-                v += 0.001 * (g * g - v)
-                p -= rate * ((m / (1 - 0.9**step)) / (np.sqrt(v / (1 - 0.999**step)) + 1e-8) + 1e-3 * p * (p.ndim > 1))
+            for index, (p, g) in enumerate(zip(params, grads, strict=True)):
+                m = 0.9 * moments[index][0] + 0.1 * g
+                v = 0.999 * moments[index][1] + 0.001 * g * g
+                moments[index] = (m, v)
+                move = (m / (1 - 0.9**step)) / (np.sqrt(v / (1 - 0.999**step)) + 1e-8)
+                params[index] = (p - rate * (move + 1e-3 * p * (p.ndim > 1))).astype(np.float32)
     return Network(mean.astype(np.float32), (1 / deviation).astype(np.float32), tuple(params))
 
 
@@ -149,6 +151,7 @@ def host_number(page: bench.BenchPage) -> int:
 
 
 def half_of(page: bench.BenchPage) -> int:
+    """The half of the pages, by host, that a page belongs to."""
     return (host_number(page) // 7_919) % 2
 
 
@@ -192,7 +195,10 @@ def main() -> None:
     samples = [sample for page in bench.wcxb(arguments.every) if (sample := sample_of(page)) is not None]
     thresholds = [0.3, 0.35, 0.4, 0.45, 0.5]
     print(f"{len(samples)} pages, {sum(len(s.found) for s in samples)} segments, {samples[0].x.shape[1]} features")
-    oracle = [bench.bag_scores(s.page.truth, " ".join(p.text for p, y in zip(s.found, s.labels, strict=True) if y > 0.4))[0] for s in samples]
+    oracle = [
+        bench.bag_scores(s.page.truth, " ".join(p.text for p, y in zip(s.found, s.labels, strict=True) if y > 0.4))[0]
+        for s in samples
+    ]
     print("with the labels themselves:", round(fmean(oracle), 4))
     if arguments.folds:
         merged: dict[float, list[tuple[str, float]]] = defaultdict(list)

@@ -1,8 +1,8 @@
 """What an element's tag, class, id and role say about its content: the rules of thumb, as flags (pure).
 
 The patterns are whole tokens of class and id (split at white space, hyphens, underscores and camelCase), never
-substrings: `nav` must not match `navy`, nor `ads` match `downloads`. Each rule is evidence for the scorer, not a verdict: an
-`aside` may hold the article's text. Only `HARD` elements go without being scored.
+substrings: `nav` must not match `navy`, nor `ads` match `downloads`. Each rule is evidence for the scorer, not a
+verdict: an `aside` may hold the article's text. Only controls (`HARD_TAGS`) go without being scored.
 """
 
 import re
@@ -43,7 +43,9 @@ class Flag:
     MODAL: Final = 1 << 25
 
 
-HARD_TAGS: Final = frozenset(["input", "select", "textarea", "button", "option", "optgroup", "audio", "video", "map", "dialog", "menuitem"])
+HARD_TAGS: Final = frozenset(
+    ["input", "select", "textarea", "button", "option", "optgroup", "audio", "video", "map", "dialog", "menuitem"]
+)
 
 _TAG_FLAGS: Final = {
     "nav": Flag.NAV,

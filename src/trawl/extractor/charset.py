@@ -119,4 +119,4 @@ def _mostly_wrong(body: bytes) -> bool:
 
 
 def _wide(name: str) -> bool:
-    return name.startswith("utf-16") or name in ("replacement",)
+    return name.startswith("utf-16") or name == "replacement"

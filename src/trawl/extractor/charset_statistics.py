@@ -32,6 +32,7 @@ _ALPHABETS: Final = {
     "windows-1256": ("cp1256", "اليمنوترسبعدهفكقحجشصطخذءزثضغظىةپچژگکی"),
     "windows-874": ("cp874", "านรอกเงมยลวดทสตะปบคหแจพชขใไโซถผธฟณศษภญุูึี่้ัิ์็ำ"),
 }
+_JAPANESE_SIGNS: Final = "「」\uff01\uff1f\uff08\uff09\uff1a\uff5e"
 _EAST: Final = {
     "shift_jis": "cp932",
     "euc-jp": "euc_jp",
@@ -76,7 +77,7 @@ def _east_score(sample: bytes, name: str) -> float:
 
 
 def _japanese(char: str) -> float:
-    if "\u3041" <= char <= "\u30fe" or "\u3000" <= char <= "\u3002" or char in "「」！？（）：～":
+    if "\u3041" <= char <= "\u30fe" or "\u3000" <= char <= "\u3002" or char in _JAPANESE_SIGNS:
         return 1.3
     if "\u4e00" <= char <= "\u9fff":
         return 0.6

@@ -154,7 +154,9 @@ def content_tree(body: Node, kept: list[Segment]) -> Node:
     return root
 
 
-_LAYOUT: Final = frozenset(["table", "thead", "tbody", "tfoot", "tr", "td", "th", "caption", "colgroup", "center", "font"])
+_LAYOUT: Final = frozenset(
+    ["table", "thead", "tbody", "tfoot", "tr", "td", "th", "caption", "colgroup", "center", "font"]
+)
 
 
 def _copied(node: Node, copies: dict[int, Node]) -> Node:

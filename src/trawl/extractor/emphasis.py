@@ -14,7 +14,10 @@ CLOSE: Final = {"**": "\x02", "*": "\x04", "~~": "\x06"}
 CONTROLS: Final = "\x00\x01\x02\x03\x04\x05\x06\x07"
 
 _MARKER: Final = re.compile(r"( ?[\x01-\x06] ?)")
-_MARKERS: Final = {**{sign: marker for marker, sign in OPEN.items()}, **{sign: marker for marker, sign in CLOSE.items()}}
+_MARKERS: Final = {
+    **{sign: marker for marker, sign in OPEN.items()},
+    **{sign: marker for marker, sign in CLOSE.items()},
+}
 _OPENERS: Final = frozenset(OPEN.values())
 
 
@@ -77,13 +80,13 @@ def _merge(pieces: list[str], pairs: dict[int, int]) -> None:
 
 
 def _stands(pieces: list[str], start: int, end: int) -> bool:
-    """Whether the markers of this range will open and close by the flanking rules, and touch no others but their own."""
+    """Whether the markers of this range will open and close by the flanking rules, and touch none but their own."""
     before, after = _char(pieces, start, -1), _char(pieces, start, 1)
     last, following = _char(pieces, end, -1), _char(pieces, end, 1)
     if before in CLOSE.values() or following in _OPENERS:
         return False
     touching = (before in _OPENERS) + (following in CLOSE.values())
-    if touching == 1 or after in _MARKERS and last not in _MARKERS or last in _MARKERS and after not in _MARKERS:
+    if touching == 1 or (after in _MARKERS) != (last in _MARKERS):
         return False
     opens = not after.isspace() and (not _is_punctuation(after) or before.isspace() or _is_punctuation(before))
     closes = not last.isspace() and (not _is_punctuation(last) or following.isspace() or _is_punctuation(following))

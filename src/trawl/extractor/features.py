@@ -17,7 +17,24 @@ from trawl.extractor.tree import Node
 
 Matrix = npt.NDArray[np.float32]
 
-_KINDS: Final = ("p", "li", "h1", "h2", "h3", "h4", "td", "a", "div", "pre", "table", "dd", "blockquote", "section", "figcaption", "other")
+_KINDS: Final = (
+    "p",
+    "li",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "td",
+    "a",
+    "div",
+    "pre",
+    "table",
+    "dd",
+    "blockquote",
+    "section",
+    "figcaption",
+    "other",
+)
 _KIND_INDEX: Final = {
     **{kind: index for index, kind in enumerate(_KINDS)},
     "h5": 5, "h6": 5, "th": 6, "dt": 11, "article": 13, "body": 8, "main": 13, "header": 8, "center": 8, "caption": 14,
@@ -25,8 +42,8 @@ _KIND_INDEX: Final = {
 }  # fmt: skip
 _LEVELS: Final = (0, 1, 2, 3, 5)
 """Ancestors (0 is the container itself) whose totals describe a segment's surroundings."""
-_DECORATION: Final = re.compile("[|©»›]")
-_ENDS: Final = frozenset(".!?:;…。！？”\"')")
+_DECORATION: Final = re.compile("[|©»\u203a]")
+_ENDS: Final = frozenset(".!?:;…。\uff01\uff1f”\"')")
 _MONEY: Final = re.compile("[$€£¥]")
 
 _BASE: Final = 23
@@ -58,15 +75,14 @@ def _ancestors(node: Node) -> tuple[int, ...]:
 
 def _row(segment: Segment) -> tuple[float, ...]:
     text = segment.text
-    container = segment.container
-    flag_text = is_consent_text(text)
+    attrs = segment.container.attrs
     return (
         segment.chars,
         min(segment.link_chars, segment.chars),
         segment.links,
         segment.images,
         text.count(" ") + 1,
-        text.count(",") + text.count("、") + text.count("，"),
+        text.count(",") + text.count("、") + text.count("\uff0c"),
         text.count(". ") + text.count("。"),
         text[-1:] in _ENDS,
         text[:1].isupper(),
@@ -74,12 +90,12 @@ def _row(segment: Segment) -> tuple[float, ...]:
         text.isupper(),
         segment.chars < 200 and _MONEY.search(text) is not None,
         segment.depth,
-        flag_text,
-        segment.kind != "pre" and is_code_leak(text),
+        "ook" in text and is_consent_text(text),
+        ("{" in text or "=" in text or ";" in text) and segment.kind != "pre" and is_code_leak(text),
         len(_DECORATION.findall(text)),
         text.count("?"),
-        len(container.attrs),
-        "itemprop" in container.attrs,
+        len(attrs),
+        "itemprop" in attrs,
         _KIND_INDEX.get(segment.kind, 15),
         segment.flags,
         segment.own,
@@ -106,7 +122,8 @@ def matrix(segments: Sequence[Segment], groups: list[npt.NDArray[np.intp]], hint
             np.log1p(chars), np.log1p(words), density, np.log1p(raw[:, 2]), np.log1p(raw[:, 3]),
             raw[:, 5] / np.maximum(words, 1) * 5, np.log1p(raw[:, 6]), raw[:, 7], raw[:, 8], raw[:, 9], raw[:, 10],
             raw[:, 11], raw[:, 12] / 10, raw[:, 13], raw[:, 14], np.log1p(raw[:, 15]), np.log1p(raw[:, 16]),
-            np.minimum(raw[:, 17], 6) / 3, raw[:, 18], np.log1p(repeats), np.log1p(copies), chars / np.maximum(words, 1) / 5,
+            np.minimum(raw[:, 17], 6) / 3, raw[:, 18], np.log1p(repeats), np.log1p(copies),
+            chars / np.maximum(words, 1) / 5,
             (chars < 1).astype(float),
         ]
     )  # fmt: skip
@@ -117,7 +134,8 @@ def matrix(segments: Sequence[Segment], groups: list[npt.NDArray[np.intp]], hint
     neighbours = _neighbours(base[:, [0, 2, 6, 7]], kinds[:, 2:6].sum(axis=1), density)
     places = np.column_stack(
         [
-            position, 1 - position, np.cumsum(chars) / total, np.full(count, np.log1p(total)), np.full(count, links.sum() / total),
+            position, 1 - position, np.cumsum(chars) / total, np.full(count, np.log1p(total)),
+            np.full(count, links.sum() / total),
             np.full(count, np.log1p(count)), np.clip((np.arange(count) - first) / 30, -1, 1), np.arange(count) >= first,
         ]
     )  # fmt: skip
@@ -159,7 +177,14 @@ def _surroundings(
     long = np.bincount(numbers, np.where((chars > 80) & (links < 0.3 * chars), chars, 0.0), size)
     headings = np.bincount(numbers, np.log1p(repeats), size) / count
     share = text / total
-    columns = [np.log1p(text), linked / np.maximum(text, 1), np.log1p(count), share, long / np.maximum(text, 1), headings]
+    columns = [
+        np.log1p(text),
+        linked / np.maximum(text, 1),
+        np.log1p(count),
+        share,
+        long / np.maximum(text, 1),
+        headings,
+    ]
     return np.column_stack([column[numbers] for column in columns])
 
 

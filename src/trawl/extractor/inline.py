@@ -82,10 +82,9 @@ class Inline:
         md, text = self._md, self._text
         for item in items:
             if type(item) is str:
-                if not item.isprintable() and _CONTROLS.search(item):
-                    item = _CONTROLS.sub("", item)
-                text.append(item)
-                md.append(escaped(item))
+                clean = item if item.isprintable() else _CONTROLS.sub("", item)
+                text.append(clean)
+                md.append(escaped(clean))
             elif type(item) is Node:
                 self._element(item, item.tag)
 
@@ -99,6 +98,10 @@ class Inline:
         if self.emphasised:  # a range must not cross a hard break, so each line stands alone
             lines = [_finished(line) for line in lines]
         return "\\\n".join(filter(None, lines))
+
+    def raw(self) -> str:
+        """What was added, white space as it stands: its text, or the Markdown of an image alone."""
+        return "".join(self._text) or "".join(self._md)
 
     def text(self) -> str:
         """What was added, as plain text; hard breaks are newlines."""
@@ -147,7 +150,7 @@ class Inline:
 
     def _spaced(self, inner: "Inline", markdown: str, text: str) -> None:
         """Append with the white space that stood inside the element moved outside it."""
-        raw = "".join(inner._text) or "".join(inner._md)
+        raw = inner.raw()
         before = " " if raw[:1].isspace() or raw[:1] == "\0" else ""
         after = " " if raw[-1:].isspace() or raw[-1:] == "\0" else ""
         self._md.append(f"{before}{markdown}{after}")

@@ -12,7 +12,8 @@ _HEAD_BYTES: Final = 2048
 _MAGIC: Final = (
     (b"%PDF-", "pdf"), (b"\x89PNG", "image"), (b"GIF8", "image"), (b"\xff\xd8\xff", "image"), (b"RIFF", "image"),
     (b"PK\x03\x04", "archive"), (b"\x1f\x8b", "gzip"), (b"Rar!", "archive"), (b"7z\xbc\xaf", "archive"),
-    (b"\x00\x00\x01\x00", "image"), (b"OggS", "media"), (b"ID3", "media"), (b"\x1aE\xdf\xa3", "media"), (b"wOF", "font"),
+    (b"\x00\x00\x01\x00", "image"),
+    (b"OggS", "media"), (b"ID3", "media"), (b"\x1aE\xdf\xa3", "media"), (b"wOF", "font"),
     (b"\x7fELF", "program"), (b"MZ\x90", "program"), (b"BZh", "archive"), (b"\xfd7zXZ", "archive"),
 )  # fmt: skip
 _BINARY: Final = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")

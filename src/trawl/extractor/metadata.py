@@ -18,7 +18,7 @@ _ARTICLES: Final = (
     "Course", "SoftwareApplication", "Review", "WebPage", "ItemPage", "AboutPage", "FAQPage", "CollectionPage",
 )  # fmt: skip
 _LANGUAGE: Final = re.compile(r"^([A-Za-z]{2,3})(?:[-_]([A-Za-z]{4}))?(?:[-_]([A-Za-z]{2}|\d{3}))?\b")
-_TITLE_SPLIT: Final = re.compile(r"\s+[|–—·•»›:-]\s+|\s*[|»]\s*")
+_TITLE_SPLIT: Final = re.compile(r"\s+[|\u2013—·•»\u203a:-]\s+|\s*[|»]\s*")
 _TITLE_CHARS_MAX: Final = 500
 _TEXT_CHARS_MAX: Final = 5_000
 
@@ -61,8 +61,8 @@ def metadata(page: Page, data: dict[str, Any], resolve: Callable[[str], str]) ->
 
 _PUBLISHED: Final = (
     "article:published_time", "datepublished", "dc.date.issued", "dcterms.issued", "dc.date", "dcterms.created",
-    "date", "pubdate", "publish-date", "publication_date", "parsely-pub-date", "sailthru.date", "citation_publication_date",
-    "citation_date", "og:published_time", "dc.date.created",
+    "date", "pubdate", "publish-date", "publication_date", "parsely-pub-date", "sailthru.date",
+    "citation_publication_date", "citation_date", "og:published_time", "dc.date.created",
 )  # fmt: skip
 _MODIFIED: Final = (
     "article:modified_time", "og:updated_time", "datemodified", "dcterms.modified", "dc.date.modified", "last-modified",
@@ -151,7 +151,7 @@ def _title(page: Page, sources: _Sources, site: str) -> str:
 def _without_site(title: str, site: str) -> str:
     parts = _TITLE_SPLIT.split(title)
     if len(parts) > 1 and site and parts[-1].strip().lower() == site.lower():
-        return title[: title.rindex(parts[-1])].rstrip(" |–—·•»›:-")
+        return title[: title.rindex(parts[-1])].rstrip(" |\u2013—·•»\u203a:-")
     return title
 
 

@@ -8,23 +8,28 @@ from trawl.kinds import PageType
 _BY_CLASS: Final = {
     PageType.PRODUCT: "Product ProductGroup IndividualProduct Offer Vehicle",
     PageType.FORUM: "DiscussionForumPosting QAPage Question Conversation",
-    PageType.ARTICLE: "Article NewsArticle BlogPosting Report ScholarlyArticle ReportageNewsArticle OpinionNewsArticle "
-    "Recipe Review AnalysisNewsArticle LiveBlogPosting",
+    PageType.ARTICLE: "Article NewsArticle BlogPosting Report ScholarlyArticle ReportageNewsArticle "
+    "OpinionNewsArticle Recipe Review AnalysisNewsArticle LiveBlogPosting",
     PageType.DOCUMENTATION: "TechArticle APIReference",
     PageType.COLLECTION: "CollectionPage OfferCatalog ProductCollection",
     PageType.LISTING: "ItemList SearchResultsPage Blog",
-    PageType.SERVICE: "Service ProfessionalService LocalBusiness FinancialProduct Course EducationalOccupationalProgram",
+    PageType.SERVICE: "Service ProfessionalService LocalBusiness FinancialProduct Course "
+    "EducationalOccupationalProgram",
 }
 _CLASSES: Final = {f"schema.org/{name}": kind for kind, names in _BY_CLASS.items() for name in names.split()}
-_BY_URL: Final = (
-    (PageType.FORUM, re.compile(r"/(?:forums?|threads?|topics?|t|discussions?|questions|viewtopic|showthread|community|comments)[/.?-]")),
-    (PageType.DOCUMENTATION, re.compile(r"//(?:docs?|developers?|learn|help|manual|wiki|api)\.|/(?:docs?|documentation|reference|manual|guide|guides|api|tutorials?|wiki|readthedocs|man)/")),
-    (PageType.PRODUCT, re.compile(r"/(?:products?|dp|item|itm|p|shop/p|buy)/[^/]+/?$|/products/[^/?]+")),
-    (PageType.COLLECTION, re.compile(r"/(?:collections?|categor(?:y|ies)|c|shop|store|department|browse|catalog)(?:/|$)")),
-    (PageType.LISTING, re.compile(r"/(?:tag|tags|topics?|archives?|search|blog|news|jobs|events|listing|directory)/?$|[?&](?:page|q|s)=")),
-    (PageType.ARTICLE, re.compile(r"/\d{4}/\d{1,2}/|/(?:blog|news|articles?|posts?|story|stories|opinion)/[^/]+")),
-    (PageType.SERVICE, re.compile(r"/(?:services?|solutions?|pricing|programs?|courses?|about)(?:/|$)")),
-)  # fmt: skip
+_BY_URL: Final = {
+    PageType.FORUM: r"/(?:forums?|threads?|topics?|t|discussions?|questions|viewtopic|showthread|community|comments)"
+    r"[/.?-]",
+    PageType.DOCUMENTATION: r"//(?:docs?|developers?|learn|help|manual|wiki|api)\.|"
+    r"/(?:docs?|documentation|reference|manual|guide|guides|api|tutorials?|wiki|readthedocs|man)/",
+    PageType.PRODUCT: r"/(?:products?|dp|item|itm|p|shop/p|buy)/[^/]+/?$|/products/[^/?]+",
+    PageType.COLLECTION: r"/(?:collections?|categor(?:y|ies)|c|shop|store|department|browse|catalog)(?:/|$)",
+    PageType.LISTING: r"/(?:tag|tags|topics?|archives?|search|blog|news|jobs|events|listing|directory)/?$|"
+    r"[?&](?:page|q|s)=",
+    PageType.ARTICLE: r"/\d{4}/\d{1,2}/|/(?:blog|news|articles?|posts?|story|stories|opinion)/[^/]+",
+    PageType.SERVICE: r"/(?:services?|solutions?|pricing|programs?|courses?|about)(?:/|$)",
+}
+_URL_PATTERNS: Final = [(kind, re.compile(pattern)) for kind, pattern in _BY_URL.items()]
 
 
 def page_type(url: str, data: dict[str, Any], facts: dict[str, float]) -> tuple[PageType, float]:
@@ -59,7 +64,7 @@ def _votes(url: str, data: dict[str, Any]) -> dict[PageType, float]:
         elif shared.startswith("product"):
             votes[PageType.PRODUCT] += 2.0
     lowered = url.lower()
-    for kind, pattern in _BY_URL:
+    for kind, pattern in _URL_PATTERNS:
         if pattern.search(lowered):
             votes[kind] += 1.5
     return votes

@@ -13,7 +13,7 @@ _CONTENT_CHARSET: Final = re.compile(rb"charset[\t\n\f\r ]*", re.IGNORECASE)
 _XML: Final = re.compile(rb"<\?xml[^>]*?\bencoding\s*=\s*[\"']([^\"'>]+)[\"']")
 
 
-def prescan(head: bytes) -> str:
+def prescan(head: bytes) -> str:  # noqa: C901 - the standard's algorithm, branch by branch
     """The encoding that the first complete meta element with one declares, or empty."""
     at = 0
     while (at := head.find(b"<", at)) >= 0:

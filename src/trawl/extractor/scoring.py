@@ -37,7 +37,8 @@ class Network:
         hidden = np.clip((x - self.mean) * self.scale, -6, 6) @ w1 + b1
         hidden = np.maximum(hidden, 0) @ w2 + b2
         logits = (np.maximum(hidden, 0) @ w3 + b3)[:, 0]
-        return (1 / (1 + np.exp(-np.clip(logits, -30, 30)))).astype(np.float32)
+        chances: Matrix = (1 / (1 + np.exp(-np.clip(logits, -30, 30)))).astype(np.float32)
+        return chances
 
 
 @dataclass(frozen=True, slots=True)

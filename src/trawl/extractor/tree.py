@@ -20,14 +20,23 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 Attrs: TypeAlias = dict[str, str | None]
 
-BLOCK_TAGS: Final = frozenset(
-    ["address", "article", "aside", "blockquote", "body", "center", "dd", "details", "dialog", "dir", "div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "frameset", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hgroup", "hr", "html", "legend", "li", "main", "menu", "nav", "ol", "optgroup", "option", "p", "pre", "search", "section", "summary", "table", "caption", "colgroup", "tbody", "thead", "tfoot", "tr", "td", "th", "ul"]
-)
-_SKIPPED: Final = frozenset(
-    ["style", "svg", "template", "iframe", "object", "embed", "canvas", "noframes", "datalist", "applet", "-comment", "-doctype"]
-)
-_COLLECTED: Final = frozenset(["html", "title", "base", "meta", "link", "a", "area", "h1", "time", "img", "address"])
-_VOID: Final = frozenset(["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr", "p", "li", "td", "th", "tr", "dt", "dd"])
+# fmt: off
+BLOCK_TAGS: Final = frozenset({
+    "address", "article", "aside", "blockquote", "body", "caption", "center", "colgroup", "dd", "details", "dialog",
+    "dir", "div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "frameset", "h1", "h2", "h3", "h4",
+    "h5", "h6", "header", "hgroup", "hr", "html", "legend", "li", "main", "menu", "nav", "noscript", "ol", "optgroup",
+    "option", "p", "pre", "search", "section", "summary", "table", "tbody", "td", "tfoot", "th", "thead", "tr", "ul",
+})
+_SKIPPED: Final = frozenset({
+    "-comment", "-doctype", "applet", "canvas", "datalist", "embed", "iframe", "noframes", "object", "style", "svg",
+    "template",
+})
+_COLLECTED: Final = frozenset({"a", "address", "area", "base", "h1", "html", "img", "link", "meta", "time", "title"})
+_NOT_NESTING: Final = frozenset({
+    b"area", b"base", b"br", b"col", b"dd", b"dt", b"embed", b"hr", b"img", b"input", b"li", b"link", b"meta", b"p",
+    b"source", b"td", b"th", b"tr", b"track", b"wbr",
+})
+# fmt: on
 _SPECIAL: Final = _SKIPPED | {"script", "head"}
 _NO_ATTRS: Final[Attrs] = {}
 
@@ -110,18 +119,18 @@ def parse(html: bytes, *, nodes_max: int, depth_max: int) -> Page:
     return page
 
 
-def _copy(root: LexborNode, page: Page, nodes_max: int, depth_max: int) -> None:
+def _copy(root: LexborNode, page: Page, nodes_max: int, depth_max: int) -> None:  # noqa: C901 - calls would cost
     """Copy lexbor's tree into the page: depth first without recursion, `path` holds the open elements."""
     html = _noted(Node("html", root.attributes, None), page)
     path, parent = [html], html
     current, nodes, every = root.first_child, 0, page.every
     while current is not None:
-        tag = current.tag
+        tag = current.tag or ""
         if tag == "-text":
             parent.children.append(current.text_content or "")
         elif tag not in _SPECIAL:
             attrs = current.attributes
-            node = Node(tag or "", attrs, parent)  # type: ignore[arg-type]
+            node = Node(tag, attrs, parent)
             parent.children.append(node)
             every.append(node)
             if node.blocky and not parent.blocky:
@@ -142,13 +151,24 @@ def _copy(root: LexborNode, page: Page, nodes_max: int, depth_max: int) -> None:
         elif tag == "head":
             _head(current, page)
         following = current.next
-        while following is None and len(path) > 1:
-            path.pop()
+        if following is None:
+            following = _above(current, path)
             parent = path[-1]
-            current = current.parent  # type: ignore[assignment]
-            following = current.next
         current = following
     page.nodes = nodes
+
+
+def _above(node: LexborNode, path: list[Node]) -> LexborNode | None:
+    """What follows a last child in document order; the elements that end with it leave the path."""
+    following = None
+    while following is None and len(path) > 1:
+        path.pop()
+        above = node.parent
+        if above is None:
+            return None
+        node = above
+        following = node.next
+    return following
 
 
 def _mark_blocky(node: Node | None) -> None:
@@ -173,11 +193,11 @@ def _head(head: LexborNode, page: Page) -> None:
     """The head is flat: its elements are collected and are not part of the body's tree."""
     child = head.first_child
     while child is not None:
-        tag = child.tag
+        tag = child.tag or ""
         if tag == "script":
             _script(child, page)
         elif tag in _COLLECTED:
-            node = _noted(Node(tag or "", child.attributes, None), page)  # type: ignore[arg-type]
+            node = _noted(Node(tag, child.attributes, None), page)
             if tag == "title":
                 node.children.append(child.text(deep=True))
         child = child.next
@@ -217,7 +237,7 @@ def _without_huge_tag(match: re.Match[bytes]) -> bytes:
 def _depth_over(html: bytes) -> bool:
     depth = 0
     for closing, name in _TAG.findall(html):
-        if name.lower() in _VOID_BYTES:
+        if name.lower() in _NOT_NESTING:
             continue
         depth = max(depth - 1, 0) if closing else depth + 1
         if depth > _PARSER_DEPTH_MAX:
@@ -231,7 +251,7 @@ def _flattened(html: bytes) -> bytes:
 
     def keep(match: re.Match[bytes]) -> bytes:
         nonlocal depth
-        if match[2].lower() in _VOID_BYTES:
+        if match[2].lower() in _NOT_NESTING:
             return match[0] if depth <= _PARSER_DEPTH_MAX else b" "
         if match[1]:
             depth = max(depth - 1, 0)
@@ -240,6 +260,3 @@ def _flattened(html: bytes) -> bytes:
         return match[0] if depth <= _PARSER_DEPTH_MAX else b" "
 
     return _TAG.sub(keep, html)
-
-
-_VOID_BYTES: Final = frozenset(tag.encode() for tag in _VOID)

@@ -29,7 +29,9 @@ def conformance_cases() -> list[tuple[str, bytes, str]]:
 def test_every_html5lib_sniffing_case_gives_the_expected_encoding() -> None:
     cases = conformance_cases()
     assert len(cases) >= 82
-    wrong = [(name, data[:80], wanted, got) for name, data, wanted in cases if (got := sniff(data)[0]) != from_label(wanted)]
+    wrong = [
+        (name, data[:80], wanted, got) for name, data, wanted in cases if (got := sniff(data)[0]) != from_label(wanted)
+    ]
     assert wrong == []
 
 

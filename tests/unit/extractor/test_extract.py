@@ -18,14 +18,17 @@ SENTENCES = (
 )
 ARTICLE = f"""<!doctype html><html lang="en-gb"><head><meta charset=utf-8><title>The storm - Harbour News</title>
 <meta property="og:site_name" content="Harbour News"><meta name=author content="Ann Writer">
-<meta name=description content="A storm hits."><meta property="article:published_time" content="2024-05-06T07:08:09+02:00">
+<meta name=description content="A storm hits.">
+<meta property="article:published_time" content="2024-05-06T07:08:09+02:00">
 <link rel=canonical href="/blog/the-storm"><meta property="og:image" content="/img/storm.jpg"></head><body>
-<div class="cookie-consent"><p>We use cookies to improve your experience. Accept all cookies or read our cookie policy.</p></div>
+<div class="cookie-consent"><p>We use cookies to improve your experience.
+Accept all cookies or read our cookie policy.</p></div>
 <nav><ul><li><a href="/">Home</a></li><li><a href="/news">News</a></li><li><a href="/about">About us</a></li></ul></nav>
 <main><article><h1>The storm</h1><p>{SENTENCES}</p><p>{SENTENCES * 2}</p><h2>What came after</h2><p>{SENTENCES}</p>
 <ul><li>Two boats were lost in the harbour that night.</li><li>The <a href="/clock">clock</a> stopped at nine.</li></ul>
 <p>{SENTENCES}</p></article></main>
-<aside class="related-posts"><h3>Related posts</h3><ul><li><a href="/1">Calm seas</a></li><li><a href="/2">Gulls</a></li></ul></aside>
+<aside class="related-posts"><h3>Related posts</h3>
+<ul><li><a href="/1">Calm seas</a></li><li><a href="/2">Gulls</a></li></ul></aside>
 <footer><p>Copyright 2024 Harbour News. All rights reserved.</p><a href="/privacy">Privacy</a></footer>
 <script>var leaked = 1;</script></body></html>"""
 
@@ -68,11 +71,13 @@ def test_links_can_stay_as_written() -> None:
 
 def test_case_36_a_listing_keeps_its_items_as_items() -> None:
     cards = "".join(
-        f'<div class="card"><h3><a href="/item/{n}">Item number {n}</a></h3><p>A short blurb about the item {n}, so that '
-        f'people know what to expect of it.</p><a href="/item/{n}">Read more</a></div>'
+        f'<div class="card"><h3><a href="/item/{n}">Item number {n}</a></h3><p>A short blurb about the item {n}, '
+        f'so that people know what to expect of it.</p><a href="/item/{n}">Read more</a></div>'
         for n in range(12)
     )
-    html = f"<html><body><header><a href=/>Site</a></header><main><h1>All items</h1><div class=grid>{cards}</div></main></body></html>"
+    html = (
+        f"<body><header><a href=/>Site</a></header><main><h1>All items</h1><div class=grid>{cards}</div></main></body>"
+    )
     found = extract_html(html.encode(), "https://example.com/category/things")
     for n in range(12):
         assert f"### [Item number {n}](https://example.com/item/{n})" in found.markdown
@@ -147,7 +152,40 @@ def test_hostile_pages_are_bounded_in_time_and_do_not_crash(name: str) -> None:
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.lists(st.sampled_from(["<p>", "</p>", "<table>", "<tr>", "<td>", "<ul>", "<li>", "<a href=x>", "</a>", "<b>", "<pre>", "<h2>", "text ", "\x00", "<!--", "-->", "<noscript>", "<svg>", "<template>", "<frameset>", "&#0;", "<dl>", "<dt>", "<br>", "<img src=x>"]), max_size=40).map("".join))
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                "<p>",
+                "</p>",
+                "<table>",
+                "<tr>",
+                "<td>",
+                "<ul>",
+                "<li>",
+                "<a href=x>",
+                "</a>",
+                "<b>",
+                "<pre>",
+                "<h2>",
+                "text ",
+                "\x00",
+                "<!--",
+                "-->",
+                "<noscript>",
+                "<svg>",
+                "<template>",
+                "<frameset>",
+                "&#0;",
+                "<dl>",
+                "<dt>",
+                "<br>",
+                "<img src=x>",
+            ]
+        ),
+        max_size=40,
+    ).map("".join)
+)
 def test_any_soup_of_tags_gives_a_result(html: str) -> None:
     found = extract_html(html, URL)
     assert found.reason in ("", "empty_body")

@@ -54,7 +54,8 @@ def test_a_later_anchor_with_words_replaces_an_earlier_one_without() -> None:
 
 def test_the_head_names_canonical_feeds_translations_and_neighbours() -> None:
     found = links_of(
-        """<head><link rel=canonical href="/foo/canonical#x"><link rel=alternate type="application/rss+xml" href="/feed">
+        """<head><link rel=canonical href="/foo/canonical#x">
+        <link rel=alternate type="application/rss+xml" href="/feed">
         <link rel=alternate hreflang=de href="/de/"><link rel=next href="?page=2"><link rel=stylesheet href="/s.css">
         <link rel="alternate stylesheet" href="/t.css"><link rel=preload href="/u.js"></head>"""
     )
@@ -87,7 +88,8 @@ def test_links_are_capped_and_the_cap_is_told() -> None:
 
 
 def test_robots_directives_are_read_raw() -> None:
-    html = '<meta name=ROBOTS content="NoIndex, max-snippet:50"><meta name=trawl content=nofollow><meta name=googlebot content=x>'
+    html = """<meta name=ROBOTS content="NoIndex, max-snippet:50"><meta name=trawl content=nofollow>
+    <meta name=googlebot content=x>"""
     assert robots_directives(page_of(html)) == ("noindex", "max-snippet:50", "nofollow")
 
 

@@ -82,7 +82,9 @@ def test_nested_lists_are_indented_to_their_item() -> None:
 
 
 def test_case_31_a_list_inside_a_table_cell_keeps_its_text() -> None:
-    md, text = converted("<table><tr><th>Day<th>Open<tr><td>Mo<td><ul><li>10:00-12:00</li><li>13:00-18:00</li></ul></table>")
+    md, text = converted(
+        "<table><tr><th>Day<th>Open<tr><td>Mo<td><ul><li>10:00-12:00</li><li>13:00-18:00</li></ul></table>"
+    )
     assert "| Mo | • 10:00-12:00<br>• 13:00-18:00 |" in md
     assert "10:00-12:00" in text
     assert "13:00-18:00" in text
@@ -93,7 +95,7 @@ def test_case_32_spans_are_expanded_so_that_no_cell_shifts() -> None:
     <tr><td>3</td><td>4</td></tr><tr><td colspan=2>y</td><td>5</td></tr></table>"""
     md, text = converted(html)
     assert md.splitlines()[2:] == ["| x | 1 | 2 |", "| x | 3 | 4 |", "| y | y | 5 |"]
-    assert text.split() == "A | B | C x | 1 | 2 3 | 4 y | 5".split()
+    assert text.replace("\n", " ") == "A | B | C x | 1 | 2 3 | 4 y | 5"
 
 
 def test_spans_that_overlap_or_lie_stay_bounded() -> None:
@@ -157,7 +159,9 @@ def test_case_35_literal_markdown_characters_are_escaped(text: str, wanted: str)
 
 
 def test_links_without_words_and_permalinks_are_dropped() -> None:
-    assert markdown('<h2>Title<a class=headerlink href="#t">¶</a></h2><p><a href="/x"></a>word</p>') == "## Title\n\nword"
+    assert (
+        markdown('<h2>Title<a class=headerlink href="#t">¶</a></h2><p><a href="/x"></a>word</p>') == "## Title\n\nword"
+    )
 
 
 def test_a_link_around_a_card_becomes_its_first_text() -> None:
@@ -184,7 +188,9 @@ def test_urls_with_spaces_and_parentheses_stay_one_destination() -> None:
 
 
 _TEXT = st.text(
-    st.sampled_from("ab1 *_[]()#>-+.!`~|\\<&=:\"'é") | st.characters(codec="ascii", min_codepoint=33), min_size=1, max_size=25
+    st.sampled_from("ab1 *_[]()#>-+.!`~|\\<&=:\"'é") | st.characters(codec="ascii", min_codepoint=33),
+    min_size=1,
+    max_size=25,
 )
 _ESCAPES = {ord("<"): "&lt;", ord("&"): "&amp;", ord(">"): "&gt;"}
 _INLINE = st.recursive(

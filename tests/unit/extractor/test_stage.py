@@ -10,14 +10,29 @@ from trawl.errors import WorkerDiedError
 from trawl.extractor.stage import ExtractorStage
 from trawl.extractor.work import Worked
 from trawl.kinds import OutcomeClass, Purpose
-from trawl.records import DiscoveredLinks, Evidence, ExtractedDocument, FetchedPage, FetchOutcome, Header, Payload, Record
+from trawl.records import (
+    DiscoveredLinks,
+    Evidence,
+    ExtractedDocument,
+    FetchedPage,
+    FetchOutcome,
+    Header,
+    Payload,
+    Record,
+)
 from trawl.settings import ExtractSettings
 from trawl.url import document_key
 
 TEXT = "A sentence about the harbour that is long enough to be read as content, with commas, and an end. " * 5
 
 
-def fetched(body: bytes, *, content_type: str = "text/html", purpose: Purpose = Purpose.PAGE, evidence: tuple[Evidence, ...] = ()) -> FetchedPage:
+def fetched(
+    body: bytes,
+    *,
+    content_type: str = "text/html",
+    purpose: Purpose = Purpose.PAGE,
+    evidence: tuple[Evidence, ...] = (),
+) -> FetchedPage:
     return FetchedPage(
         fetch_id=1,
         crawl_id="c",
@@ -96,16 +111,20 @@ def test_a_header_that_forbids_indexing_counts_like_the_meta_element() -> None:
 
 
 def test_meta_nofollow_marks_every_link() -> None:
-    links, document = step(fetched(f"<meta name=robots content=nofollow><p>{TEXT}</p><a href=/x rel=author>x</a>".encode()))
+    links, document = step(
+        fetched(f"<meta name=robots content=nofollow><p>{TEXT}</p><a href=/x rel=author>x</a>".encode())
+    )
     assert isinstance(links, DiscoveredLinks)
     assert links.links[0].rel == ("author", "nofollow")
     assert isinstance(document, ExtractedDocument)
     assert document.withdrawal == ""
 
 
-@pytest.mark.parametrize(("error", "reason"), [(TimeoutError(), "extraction_timeout"), (WorkerDiedError("died"), "extraction_died")])
+@pytest.mark.parametrize(
+    ("error", "reason"), [(TimeoutError(), "extraction_timeout"), (WorkerDiedError("died"), "extraction_died")]
+)
 def test_a_worker_that_fails_ends_the_visit_with_a_reason(error: Exception, reason: str) -> None:
-    async def run(page: FetchedPage) -> Worked:
+    async def run(_page: FetchedPage) -> Worked:
         raise error
 
     stage = ExtractorStage(ExtractSettings(), SystemClock(), run=run)

@@ -52,7 +52,11 @@ def test_case_37_a_broken_block_costs_no_other_block() -> None:
 
 
 def test_case_37_concatenated_objects_are_all_read_up_to_the_damage() -> None:
-    assert [item["@type"] for item in json_ld_items(['{"@type": "A"}{"@type": "B"};\n{"@type": "C"} {"@type":'])] == ["A", "B", "C"]
+    assert [item["@type"] for item in json_ld_items(['{"@type": "A"}{"@type": "B"};\n{"@type": "C"} {"@type":'])] == [
+        "A",
+        "B",
+        "C",
+    ]
 
 
 def test_a_type_may_be_a_url_or_a_list() -> None:
@@ -73,7 +77,8 @@ def test_microdata_is_read_with_nested_items() -> None:
 
 
 def test_opengraph_and_twitter_are_read_and_repeated_properties_are_lists() -> None:
-    html = """<meta property="og:title" content="T"><meta property="og:image" content="a"><meta property="og:image" content="b">
+    html = """<meta property="og:title" content="T"><meta property="og:image" content="a">
+    <meta property="og:image" content="b">
     <meta name="twitter:card" content="summary">"""
     assert data_of(html) == {
         "opengraph": {"og:title": "T", "og:image": ["a", "b"]},
@@ -86,7 +91,9 @@ def test_the_result_is_bounded_in_bytes() -> None:
     assert set(data_of(html, 1000)) == {"schema.org/Product"}
 
 
-@pytest.mark.parametrize("block", ["[" * 50_000, '{"a":' * 50_000, '{"@graph":[' * 500 + "]}" * 500, '{"a": 1e999}', "NaN"])
+@pytest.mark.parametrize(
+    "block", ["[" * 50_000, '{"a":' * 50_000, '{"@graph":[' * 500 + "]}" * 500, '{"a": 1e999}', "NaN"]
+)
 def test_hostile_blocks_cost_little_and_break_nothing(block: str) -> None:
     html = script(block) + script(PRODUCT)
     found = data_of(html)
@@ -94,7 +101,13 @@ def test_hostile_blocks_cost_little_and_break_nothing(block: str) -> None:
     assert "Infinity" not in json.dumps(found)
 
 
-@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=10), lambda v: st.lists(v, max_size=3) | st.dictionaries(st.text(max_size=5), v, max_size=3), max_leaves=10))
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=10),
+        lambda v: st.lists(v, max_size=3) | st.dictionaries(st.text(max_size=5), v, max_size=3),
+        max_leaves=10,
+    )
+)
 def test_valid_json_is_read_as_it_is(value: Any) -> None:
     wrapped = [value]
     assert json_values(json.dumps(wrapped)) == [wrapped]
