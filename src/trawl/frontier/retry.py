@@ -7,7 +7,15 @@ from trawl.records import FetchOutcome, Millis
 from trawl.settings import FrontierSettings
 
 HOST_FAILURES = frozenset(
-    {"connect_failed", "connect_timeout", "first_byte_timeout", "dns_failed", "dns_not_found", "tls_failed"}
+    {
+        "connect_failed",
+        "connection_lost",
+        "connect_timeout",
+        "first_byte_timeout",
+        "dns_failed",
+        "dns_not_found",
+        "tls_failed",
+    }
 )
 """Reasons that speak of the host rather than of the URL; the breaker counts them."""
 
