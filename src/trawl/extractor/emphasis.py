@@ -26,9 +26,10 @@ def resolve(text: str) -> str:
     pieces = _pieces(text)
     pairs = _pairs(pieces)
     _merge(pieces, pairs)
-    for start, end in sorted(pairs.items(), reverse=True):
-        if not _stands(pieces, start, end):
+    while fallen := [(start, end) for start, end in pairs.items() if not _stands(pieces, start, end)]:
+        for start, end in fallen:  # what stood next to a dropped marker may not stand any more, so look again
             pieces[start] = pieces[end] = ""
+            del pairs[start]
     out = [_MARKERS.get(piece, piece) for piece in pieces]
     return re.sub(" {2,}", " ", "".join(out)).strip(" ")
 

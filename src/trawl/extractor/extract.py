@@ -182,11 +182,16 @@ def _as_written(resolver: Resolver) -> Callable[[str], str]:
 
 
 def _capped(rendered: list[Rendered], chars_max: int) -> tuple[list[Rendered], bool]:
-    total = 0
+    """The blocks up to the cap; the one that crosses it is cut if it is running text, else left out."""
+    left = chars_max
     for index, block in enumerate(rendered):
-        total += max(len(block.text), len(block.markdown))
-        if total > chars_max:
-            return rendered[:index], True
+        size = max(len(block.text), len(block.markdown)) + 2
+        if size > left:
+            kept = rendered[:index]
+            if block.kind is BlockKind.PARAGRAPH:
+                kept.append(Rendered(block.kind, block.markdown[:left], block.text[:left]))
+            return kept, True
+        left -= size
     return rendered, False
 
 

@@ -146,7 +146,18 @@ class Inline:
         if not markdown:
             return
         url = self._resolve(written) if written else ""
+        if url:
+            self._escape_bang()
         self._spaced(inner, f"[{markdown}]({link_target(url)})" if url else markdown, text)
+
+    def _escape_bang(self) -> None:
+        """An exclamation mark right before a link would make an image of it."""
+        for index in range(len(self._md) - 1, -1, -1):
+            piece = self._md[index]
+            if piece.strip(CONTROLS):
+                if piece.endswith("!"):
+                    self._md[index] = piece[:-1] + "\\!"
+                return
 
     def _spaced(self, inner: "Inline", markdown: str, text: str) -> None:
         """Append with the white space that stood inside the element moved outside it."""

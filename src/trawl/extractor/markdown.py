@@ -175,8 +175,8 @@ class _Renderer:
         """Terms in bold, each definition as a paragraph below: every reader of Markdown shows that well."""
         for child in node.children:
             if type(child) is not Node:
-                continue
-            if child.tag == "dt" and not _has_blocks(child):
+                yield from self.paragraph([child])
+            elif child.tag == "dt" and not _has_blocks(child):
                 markdown, text = self.inline(child.children)
                 if text:
                     bold = markdown if "**" in markdown or "\\\n" in markdown else f"**{markdown}**"

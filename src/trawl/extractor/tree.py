@@ -138,14 +138,16 @@ def _copy(root: LexborNode, page: Page, nodes_max: int, depth_max: int) -> None:
             if tag in _COLLECTED or "itemscope" in attrs or tag == "body":
                 _noted(node, page)
             nodes += 1
+            if nodes >= nodes_max:
+                page.truncated = True
+                break
             child = current.first_child
             if child is not None:
-                if len(path) < depth_max and nodes < nodes_max:
+                if len(path) < depth_max:
                     path.append(node)
                     parent, current = node, child
                     continue
                 node.children.append(current.text(deep=True))
-                page.truncated = page.truncated or nodes >= nodes_max
         elif tag == "script":
             _script(current, page)
         elif tag == "head":

@@ -121,8 +121,14 @@ def test_plain_text_and_markdown_pass_through() -> None:
 
 def test_the_text_is_cut_at_its_cap_and_says_so() -> None:
     found = extract_html(ARTICLE.encode(), URL, None, ExtractSettings(text_chars_max=300))
-    assert len(found.text) <= 300
+    assert 200 < len(found.text) <= 300
     assert found.truncated
+
+
+def test_a_page_with_too_many_elements_is_cut_and_says_so() -> None:
+    found = extract_html("<p>word</p>" * 5_000, URL, None, ExtractSettings(nodes_max=1_000))
+    assert found.truncated
+    assert 0 < found.text.count("word") <= 1_000
 
 
 HOSTILE = {
