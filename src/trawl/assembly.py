@@ -130,7 +130,7 @@ class CrawlRun:
 
     async def summary(self, *, interrupted: bool = False) -> dict[str, Any]:
         """What this run did and what is left, as plain values; ends the extraction processes, to count their CPU."""
-        self._pool.close()
+        await self._pool.close()
         progress = await self._store.progress(self._crawl_id)
         counts, seconds = self.counts, time.monotonic() - self._began
         outcomes = counts.outcomes
@@ -200,7 +200,9 @@ class CrawlRun:
         exit_.push_async_callback(resolver.close)
         workers = settings.embedded.extract_workers or max(os.cpu_count() or 1, 1)
         extract = partial(extract_page, settings=settings.extract)
-        self._pool = exit_.enter_context(closing(ProcessPool(extract, workers, settings.extract.seconds_max)))
+        self._pool = ProcessPool(extract, workers, settings.extract.seconds_max)
+        exit_.push_async_callback(self._pool.close)
+        await self._pool.start()
         robots = SqliteRobotsStore(database)
         rules = Rules(robots, self._clock, settings.robots, settings.fetch.user_agent)
         fingerprints = SqliteFingerprintIndex(database)
