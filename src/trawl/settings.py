@@ -1,7 +1,8 @@
 """Every limit and policy of a crawl, each with its unit last, its default and its meaning.
 
 A setting is read, in rising order of precedence, from its default, a TOML file (`[fetch] body_bytes_max = 1000000`),
-a variable of the environment (`TRAWL_FETCH_BODY_BYTES_MAX=1000000`) and the command line.
+a variable of the environment (`TRAWL_FETCH_BODY_BYTES_MAX=1000000`) and the command line. A list in a variable is parted
+by commas, or by line breaks if it has any.
 """
 
 from collections.abc import Mapping
@@ -315,7 +316,7 @@ def _in_range(name: str, value: float) -> float:
 
 def _parsed(name: str, text: str, hint: Any) -> Any:
     if get_origin(hint) is tuple:
-        return tuple(part.strip() for part in text.split(",") if part.strip())
+        return tuple(part.strip() for part in text.split("\n" if "\n" in text else ",") if part.strip())
     if hint is bool:
         if text.lower() in {"1", "true", "yes", "on"}:
             return True

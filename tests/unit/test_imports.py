@@ -40,7 +40,7 @@ COMPUTATION = frozenset(
     {"ada_url", "lxml", "numpy", "publicsuffixlist", "selectolax", "trafilatura", "xxhash", "zstandard"}
 )
 """Outside libraries that compute and touch nothing; allowed everywhere."""
-TERMINAL = frozenset({"click", "rich"})
+TERMINAL = frozenset({"click", "markdown_it", "rich"})
 """Outside libraries of the command line, allowed in its package."""
 NOWHERE = frozenset({"faust", "services", "tests", "tools", "bench"})
 CLIENTS = frozenset({"aiokafka", "fastavro", "redis", "opensearchpy", "playwright", "faust"})

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from markdown_it import MarkdownIt
 
 from trawl.api import Extracted
 from trawl.api import extract as extract_html
@@ -23,7 +24,7 @@ from trawl.url import canonical
 @click.option(
     "--format",
     "kind",
-    type=click.Choice(["markdown", "text", "json"]),
+    type=click.Choice(["markdown", "text", "json", "html"]),
     default="markdown",
     show_default=True,
     help="What is printed.",
@@ -41,6 +42,8 @@ def extract(source: str, kind: str, address: str | None, config: Path | None, as
         return 1
     if as_json or kind == "json":
         click.echo(json.dumps(found.plain(), ensure_ascii=False))
+    elif kind == "html":
+        click.echo(MarkdownIt("commonmark").enable("table").render(found.markdown))
     else:
         click.echo(found.markdown if kind == "markdown" else found.text)
     return 0

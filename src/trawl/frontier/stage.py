@@ -276,7 +276,10 @@ class FrontierStage:
         return [*await self._sitemaps(request), task]
 
     async def _sitemaps(self, request: Request) -> list[Record]:
-        """The sitemaps that robots.txt names, once per crawl and origin (again after a restart, then seen)."""
+        """The sitemaps that robots.txt names, once per crawl and origin (again after a restart, then seen).
+
+        Their URLs are one step from the seeds, so a crawl of depth 0 fetches its seeds alone.
+        """
         announced = (request.crawl_id, request.origin)
         if announced in self._announced:
             return []
@@ -284,5 +287,5 @@ class FrontierStage:
         if len(self._announced) > _ORIGINS_MAX:
             self._announced.popitem(last=False)
         urls = (await self._rules.robots(request.origin)).sitemaps
-        links = [Link(url=url, purpose=Purpose.SITEMAP, found=Found.ROBOTS) for url in urls[:500]]
+        links = [Link(url=url, depth=1, purpose=Purpose.SITEMAP, found=Found.ROBOTS) for url in urls[:500]]
         return list(by_host(request.crawl_id, f"{request.origin}/robots.txt", links, self._canonical))
