@@ -1,8 +1,8 @@
 """Every limit and policy of a crawl, each with its unit last, its default and its meaning.
 
 A setting is read, in rising order of precedence, from its default, a TOML file (`[fetch] body_bytes_max = 1000000`),
-a variable of the environment (`TRAWL_FETCH_BODY_BYTES_MAX=1000000`) and the command line. A list in a variable is parted
-by commas, or by line breaks if it has any.
+a variable of the environment (`TRAWL_FETCH_BODY_BYTES_MAX=1000000`) and the command line. A list in a variable is
+parted by commas, or by line breaks if it has any.
 """
 
 from collections.abc import Mapping
