@@ -63,9 +63,8 @@ class SqliteSearchIndex:
             dimensions = (_bound(connection) or ("", 0))[1]
             if vectors.shape != (len(chunks), dimensions):
                 raise ValueError(f"{len(chunks)} chunks, {dimensions} dimensions, but vectors of shape {vectors.shape}")
-            crawls = {
-                crawl_id: _crawl(connection, crawl_id, create=True) for crawl_id in {chunk.crawl_id for chunk in chunks}
-            }
+            ids = dict.fromkeys(chunk.crawl_id for chunk in chunks)
+            crawls = {crawl_id: _crawl(connection, crawl_id, create=True) for crawl_id in ids}
             new = 0
             for chunk, blob, vector in zip(chunks, stored, stored_form(vectors), strict=True):
                 new += _put(connection, chunk, crawls[chunk.crawl_id], blob, vector)
