@@ -62,12 +62,19 @@ async def test_a_page_becomes_markdown_html_and_a_line_with_the_minimum_fields(t
     assert markdown.startswith(
         '---\nurl: "https://example.com/docs/"\ntitle: "A title"\nfetched_at: "2023-11-14T22:13:20.123Z"\n'
     )
-    assert markdown.endswith("---\n\nHello\n")
+    assert markdown.endswith("---\n\n# A title\n\nHello\n")
     assert (tmp_path / "html/https_example.com_docs_.html").read_bytes() == b"<p>Hello</p>"
     (row,) = lines(tmp_path)
     assert row.keys() >= MINIMUM
     assert row["response_headers"] == {"x": "1, 2"}
     assert row["html_compressed"] == "html/https_example.com_docs_.html"
+
+
+async def test_a_page_with_a_main_heading_keeps_it_as_it_is(tmp_path: Path) -> None:
+    with opened(tmp_path) as tap:
+        await tap.document(made("https://example.com/", text="# Its own\n\nHello"), "")
+    markdown = (tmp_path / "markdown/https_example.com_.md").read_text(encoding="utf-8")
+    assert markdown.endswith("---\n\n# Its own\n\nHello\n")
 
 
 async def test_raw_html_can_stand_in_the_line(tmp_path: Path) -> None:

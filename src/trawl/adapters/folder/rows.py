@@ -3,6 +3,7 @@
 import base64
 import gzip
 import json
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -80,6 +81,15 @@ def front_matter(document: ExtractedDocument) -> str:
         f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in values.items() if value or name in kept
     ]
     return "\n".join(("---", *lines, "---", "", ""))
+
+
+def page_text(document: ExtractedDocument) -> str:
+    """The Markdown file of a document: front matter, then its content, under its title where it has no main heading."""
+    content = document.markdown
+    if document.title and not re.search(r"^# ", content, re.MULTILINE):
+        title = " ".join(re.sub(r"([\\`*_\[\]<>#])", r"\\\1", document.title).split())
+        content = f"# {title}\n\n{content}"
+    return f"{front_matter(document)}{content}\n"
 
 
 def _headers(document: ExtractedDocument) -> dict[str, str]:

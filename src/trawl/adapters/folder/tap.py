@@ -11,7 +11,7 @@ from typing import Final
 
 import zstandard
 
-from trawl.adapters.folder.rows import front_matter, row
+from trawl.adapters.folder.rows import page_text, row
 from trawl.adapters.sqlite.database import Database
 from trawl.records import ExtractedDocument, Payload
 from trawl.url import file_name
@@ -93,7 +93,7 @@ class FolderTap:
                 markdown = html = ""
             if markdown:
                 (self._folder / markdown).write_text(
-                    f"{front_matter(document)}{document.markdown}\n", encoding="utf-8", errors="replace", newline="\n"
+                    page_text(document), encoding="utf-8", errors="replace", newline="\n"
                 )
             if html:
                 (self._folder / html).write_bytes(document.html.inline)
