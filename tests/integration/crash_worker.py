@@ -1,9 +1,9 @@
 """A process that works on a folder's stores until it is killed, and tells of each step when it has returned.
 
-    python -m tests.integration.crash_worker FOLDER SEED
+    python -m tests.integration.crash_worker FOLDER SEED GROUP_SECONDS
 
 Its standard output has a line per step, written only after the step: `admitted KEY`, `done KEY`, `leased KEY`,
-`stored KEY`, `pushed N`. What it tells must be in the database whenever it dies.
+`stored KEY`. Whenever it dies, what it tells must be in the database; but for the last moments, if commits are grouped.
 """
 
 import asyncio
@@ -39,8 +39,8 @@ def tell(line: str) -> None:
 class Worker:
     """Random steps over every store."""
 
-    def __init__(self, folder: Path, seed: int) -> None:
-        self.database = Database(folder)
+    def __init__(self, folder: Path, seed: int, group_seconds: float) -> None:
+        self.database = Database(folder, group_seconds=group_seconds)
         self.frontier = SqliteFrontierStore(self.database)
         self.spill = SqliteSpillQueue(self.database)
         self.fingerprints = SqliteFingerprintIndex(self.database)
@@ -62,6 +62,7 @@ class Worker:
         while True:
             self.now_ms += 1
             await self.random.choice(steps)()
+            await asyncio.sleep(0)
 
     async def admit(self) -> None:
         urls = [f"{self.random.choice(ORIGINS)}/{self.random.getrandbits(40)}" for _ in range(10)]
@@ -140,4 +141,4 @@ class Worker:
 
 
 if __name__ == "__main__":
-    asyncio.run(Worker(Path(sys.argv[1]), int(sys.argv[2])).run())
+    asyncio.run(Worker(Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])).run())

@@ -15,12 +15,13 @@ from trawl.fingerprint import bands
 from trawl.ports import SearchQuery
 
 ROOT = Path(__file__).resolve().parents[2]
-KILLS = 8
+KILLS = 6
+GROUP_SECONDS = 0.02
 
 
-def _killed(folder: Path, seed: int) -> Counter[tuple[str, int]]:
+def _killed(folder: Path, seed: int, group_seconds: float = 0.0) -> Counter[tuple[str, int]]:
     """What the worker told before it was killed at a random moment."""
-    command = [sys.executable, "-m", "tests.integration.crash_worker", str(folder), str(seed)]
+    command = [sys.executable, "-m", "tests.integration.crash_worker", str(folder), str(seed), str(group_seconds)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT) as worker:
         assert worker.stdout is not None
         assert worker.stdout.readline() == b"ready\n"
@@ -41,6 +42,14 @@ def test_case_39_a_killed_process_leaves_counters_that_agree_with_the_rows(tmp_p
         database = Database(tmp_path)
         assert list(faults(database)) == []
         assert list(_lost(database, told)) == []
+        database.close()
+
+
+def test_case_39_grouped_commits_are_there_together_or_not_at_all(tmp_path: Path) -> None:
+    for seed in range(1, KILLS + 1):
+        assert _killed(tmp_path, seed, GROUP_SECONDS), "the worker was killed before it did anything"
+        database = Database(tmp_path)
+        assert list(faults(database)) == []
         database.close()
 
 

@@ -91,6 +91,9 @@ async def test_a_full_disk_is_told_and_the_group_before_it_holds(database: Datab
         fill(database)
     assert not database.connection.in_transaction
     assert seen_by_others(database) == [1]
+    database.connection.execute("PRAGMA max_page_count = 1000000")
+    with pytest.raises(StoreFullError):  # answers were undone with the group, so nothing may build on them
+        put(database, 2)
 
 
 def test_without_a_group_each_commits_itself(tmp_path: Path) -> None:

@@ -105,6 +105,10 @@ class Database:
         if self.connection.in_transaction:
             self.connection.execute("ROLLBACK")
 
+    def fail(self, error: BaseException) -> None:
+        """Let every later transaction raise: calls that were answered are undone, so only a new start can go on."""
+        self._failure = error
+
     def _grouped(self) -> bool:
         """Whether the next transaction joins a group; begins one, to be committed by a timer, if none is open."""
         if not self.group_seconds:
@@ -124,7 +128,7 @@ class Database:
         try:
             self.commit()
         except StoreError as error:
-            self._failure = error  # the next transaction raises it
+            self.fail(error)
         except sqlite3.ProgrammingError:
             pass  # closed meanwhile, and committed by that
 
@@ -241,6 +245,13 @@ class _Member(_Transaction):
         if self._database.connection.in_transaction:
             self._database.connection.execute("ROLLBACK TO member")
             self._database.connection.execute("RELEASE member")
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None and not self._database.connection.in_transaction:
+            self._database.fail(self._database.translated(error))
+        super().__exit__(kind, error, trace)
 
 
 class _Look(_Transaction):
