@@ -14,7 +14,8 @@ import pytest
 from trawl.adapters.folder import FolderTap
 from trawl.adapters.sqlite.database import Database
 from trawl.errors import StoreError
-from trawl.records import ExtractedDocument, Header, Payload
+from trawl.kinds import BlockKind
+from trawl.records import Block, ExtractedDocument, Header, Payload
 from trawl.url import document_key
 
 MINIMUM = {
@@ -72,7 +73,8 @@ async def test_a_page_becomes_markdown_html_and_a_line_with_the_minimum_fields(t
 
 async def test_a_page_with_a_main_heading_keeps_it_as_it_is(tmp_path: Path) -> None:
     with opened(tmp_path) as tap:
-        await tap.document(made("https://example.com/", text="# Its own\n\nHello"), "")
+        heading = Block(kind=BlockKind.HEADING, text="Its own", markdown="# Its own")
+        await tap.document(made("https://example.com/", text="# Its own\n\nHello", blocks=(heading,)), "")
     markdown = (tmp_path / "markdown/https_example.com_.md").read_text(encoding="utf-8")
     assert markdown.endswith("---\n\n# Its own\n\nHello\n")
 

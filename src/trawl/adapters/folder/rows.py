@@ -7,6 +7,7 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
+from trawl.kinds import BlockKind
 from trawl.records import ExtractedDocument, Millis
 from trawl.url import key_hex
 
@@ -86,7 +87,8 @@ def front_matter(document: ExtractedDocument) -> str:
 def page_text(document: ExtractedDocument) -> str:
     """The Markdown file of a document: front matter, then its content, under its title where it has no main heading."""
     content = document.markdown
-    if document.title and not re.search(r"^# ", content, re.MULTILINE):
+    headings = (block.markdown for block in document.blocks if block.kind is BlockKind.HEADING)
+    if document.title and not any(heading.startswith("# ") for heading in headings):
         title = " ".join(re.sub(r"([\\`*_\[\]<>#])", r"\\\1", document.title).split())
         content = f"# {title}\n\n{content}"
     return f"{front_matter(document)}{content}\n"
