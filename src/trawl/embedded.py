@@ -45,6 +45,8 @@ _LOG = logging.getLogger(__name__)
 _INBOX_BATCH = 200
 _PAGES = frozenset({Purpose.PAGE, Purpose.AUTO})
 _LOOK_MS = 500
+_ORIGINS_LOOKED_AT = 1000
+_PACING_MARGIN_MS = 1000
 _TRACEBACK_CHARS_MAX = 4000
 
 
@@ -235,12 +237,20 @@ class EmbeddedCrawl:
         """Whether nothing is left to do; else wait until something may be."""
         now_ms = self._clock.now_ms()
         next_ms = await self._store.next_event_ms(now_ms)
-        too_late = next_ms is None or next_ms - now_ms > 1000 * self._settings.patience_seconds
-        if too_late and self._pending == 0 and not len(self._inbox):
+        idle = self._pending == 0 and not len(self._inbox)
+        if idle and (next_ms is None or await self._is_too_late(next_ms - now_ms)):
             return True
         wait = 1.0 if next_ms is None else min(max(next_ms - now_ms, 5) / 1000, 1.0)
         await self._woken(wait)
         return False
+
+    async def _is_too_late(self, wait_ms: int) -> bool:
+        """Whether the next thing to do is too far away to wait for; a host's own delay never is."""
+        if wait_ms <= 1000 * self._settings.patience_seconds:
+            return False
+        origins = await self._store.origins(_ORIGINS_LOOKED_AT)
+        delay_ms = max((origin.delay_ms for origin in origins if origin.queued), default=0)
+        return wait_ms > delay_ms + _PACING_MARGIN_MS
 
     async def _woken(self, seconds: float) -> None:
         """Wait until something moved, at most that long. Not by wait_for, which may lose a cancellation."""

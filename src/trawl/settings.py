@@ -236,7 +236,7 @@ class EmbeddedSettings:
     index_documents_max: int = 16
     """Documents embedded and indexed in one batch."""
     patience_seconds: float = 30.0
-    """A crawl of which all that is left has to wait for longer than this ends; running it again goes on."""
+    """A crawl of which all that is left has to wait for longer than this ends; a host's own delay is waited for."""
     commit_seconds: float = 0.02
     """What is written in this time is committed together; a crash can cost that much work, never consistency."""
     queue_records_max: int = 64
