@@ -2,6 +2,7 @@
 
 import asyncio
 import fcntl
+import os
 import pickle
 import sys
 from asyncio.subprocess import PIPE, Process
@@ -22,6 +23,8 @@ _GRACE_SECONDS = 5.0
 """A worker that does not answer in this time after a call's limit (it hangs outside Python) is killed."""
 _PIPE_BYTES = 1_048_576
 _DIED_MAX = 2
+_ONE_CORE = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1")
+"""Each worker has one core: the threads of a linear algebra library would spin on the others' for nothing."""
 
 
 class _LostError(Exception):
@@ -102,7 +105,12 @@ class _Worker:
         """A process that is ready to be called; in a session of its own, so that Ctrl-C is ours alone."""
         command = (sys.executable, "-c", "from trawl.adapters.worker import main; main()")
         process = await asyncio.create_subprocess_exec(
-            *command, stdin=PIPE, stdout=PIPE, limit=_PIPE_BYTES, start_new_session=True
+            *command,
+            stdin=PIPE,
+            stdout=PIPE,
+            limit=_PIPE_BYTES,
+            start_new_session=True,
+            env={**os.environ, **_ONE_CORE},
         )
         worker = cls(process, task)
         _widen(worker._stdin.get_extra_info("pipe"))

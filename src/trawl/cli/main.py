@@ -1,5 +1,6 @@
 """The group of commands, its exit codes, and how errors are told."""
 
+import os
 import sys
 from typing import Any
 
@@ -67,6 +68,7 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line and exit with one of the documented codes."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy is loaded: its threads spin, and ours have work
     try:
         result: Any = cli.main(standalone_mode=False)
     except click.exceptions.Abort:
