@@ -45,6 +45,8 @@ _LOG = logging.getLogger(__name__)
 _INBOX_BATCH = 200
 _PAGES = frozenset({Purpose.PAGE, Purpose.AUTO})
 _LOOK_MS = 500
+_TURN_SECONDS = 0.002
+"""Between two turns of the frontier that moved something: what comes meanwhile is taken together."""
 _ORIGINS_LOOKED_AT = 1000
 _PACING_MARGIN_MS = 1000
 _TRACEBACK_CHARS_MAX = 4000
@@ -63,6 +65,10 @@ class FrontierStep(Step, Protocol):
 
     async def due(self, now_ms: Millis, limit: int) -> Sequence[Record]:
         """The fetches that may start now."""
+        ...
+
+    def refuses(self, record: Record) -> bool:
+        """Whether the record can be dropped at once, and is counted as refused."""
         ...
 
     async def flush(self) -> None:
@@ -208,7 +214,9 @@ class EmbeddedCrawl:
             await self._look()
             moved = await self._take_inbox()
             released = await self._release()
-            if not moved and not released and await self._finished_or_waited():
+            if moved or released:
+                await asyncio.sleep(_TURN_SECONDS)
+            elif await self._finished_or_waited():
                 return
 
     async def _look(self) -> None:
@@ -227,7 +235,7 @@ class EmbeddedCrawl:
     async def _release(self) -> int:
         queue = self._queues[Stage.FETCHER]
         free = queue.maxsize - queue.qsize()
-        if free <= 0:
+        if 2 * free < queue.maxsize:
             return 0
         records = await self._stages.frontier.due(self._clock.now_ms(), free)
         await self._deliver(records)
@@ -332,6 +340,8 @@ class EmbeddedCrawl:
                 self._on_letter(record)
             for stage in route(record).consumers:
                 if stage == Stage.FRONTIER:
+                    if self._stages.frontier.refuses(record):
+                        continue
                     await self._inbox.put((record,))
                     self._wake.set()
                 elif isinstance(stage, Stage):

@@ -422,3 +422,14 @@ async def test_the_queue_keeps_its_cap_by_evicting_the_lowest_score() -> None:
     assert dict(progress.refusals) == {"queue_full": 2, "evicted": 1}
     frontier.clock.advance(60)
     assert (await frontier.due(1))[0].url == "https://a.example/near"
+
+
+async def test_links_out_of_scope_are_refused_before_they_wait_and_counted_once() -> None:
+    frontier = Frontier()
+    (away,) = frontier.links("https://b.example/")
+    assert not frontier.stage.refuses(away)  # no seed has come yet: nothing is known
+    await frontier.opened()
+    (near,) = frontier.links("https://a.example/x")
+    (moved,) = frontier.links("https://b.example/", chain_request_key=1)
+    assert [frontier.stage.refuses(record) for record in (away, near, moved)] == [True, False, False]
+    assert await frontier.refusals() == {"out_of_scope": 1}

@@ -72,6 +72,19 @@ class FrontierStage:
                 return ()
         raise TypeError(f"the frontier takes no {type(record).__name__}")
 
+    def refuses(self, record: Record) -> bool:
+        """Whether the record is links of a host that is out of scope, as most links of a page are: refused at once.
+
+        False says nothing; `step` decides then. A shell may ask before it lets a record wait.
+        """
+        if not isinstance(record, DiscoveredLinks) or record.chain_request_key is not None:
+            return False
+        known = self._gates.get(record.crawl_id)
+        if known is None or self._clock.now_ms() - known[0] > _POLICY_MS or known[1].allows_host(record.target_host):
+            return False
+        self._refuse(record.crawl_id, "out_of_scope", len(record.links))
+        return True
+
     async def due(self, now_ms: Millis, limit: int) -> Sequence[Record]:
         """At most `limit` fetches that may start now, and what their release discloses (a host's sitemaps).
 
