@@ -40,6 +40,9 @@ class Media(StrEnum):
     UNSUPPORTED = "unsupported"
 
 
+_PACKED_TYPES: Final = frozenset({"application/gzip", "application/x-gzip", "application/x-gunzip"})
+
+
 def media_type(content_type: str | None) -> str:
     """The media type of a Content-Type header in lower case, without parameters."""
     return (content_type or "").partition(";")[0].strip().lower()
@@ -48,6 +51,8 @@ def media_type(content_type: str | None) -> str:
 def sniff_media(body: bytes, content_type: str | None) -> Media:
     """The reader for a body; gzip around it must have been taken off."""
     kind = media_type(content_type)
+    if kind in _PACKED_TYPES:
+        kind = ""  # it names what was around the body
     head = body[:_HEAD_BYTES]
     if _is_binary(head):
         return Media.BINARY

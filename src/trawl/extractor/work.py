@@ -84,7 +84,8 @@ def _listed_as(purpose: Purpose, media: Media, head: bytes) -> Media | None:
         return media
     if purpose is Purpose.URL_LIST:
         return Media.URL_LIST
-    if media is Media.TEXT and purpose in (Purpose.SITEMAP, Purpose.AUTO) and is_url_list(head):
+    unlabelled = media in (Media.TEXT, Media.UNSUPPORTED)
+    if unlabelled and purpose in (Purpose.SITEMAP, Purpose.AUTO) and is_url_list(head):
         return Media.URL_LIST
     return None
 
