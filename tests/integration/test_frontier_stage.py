@@ -180,7 +180,7 @@ async def test_a_host_that_does_not_exist_ends_the_request_with_the_reason() -> 
     await frontier.answer_robots(robots, state=RobotsState.UNAVAILABLE, reason="dns_not_found")
     assert await frontier.due() == []
     (row,) = [row async for row in frontier.store.rows("default")]
-    assert (row.state, row.outcome, row.reason) == ("done", OutcomeClass.REFUSED, "robots_unavailable")
+    assert (row.state, row.outcome, row.reason) == ("done", OutcomeClass.REFUSED, "dns_not_found")
 
 
 async def test_a_url_is_queued_once_however_it_is_written() -> None:

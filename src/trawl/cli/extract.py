@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import mimetypes
 import sys
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,8 @@ def _extracted(source: str, address: str | None, settings: Settings) -> Extracte
         url = canonical(source, canonical_rules(settings))
         body, content_type, final_url = asyncio.run(_fetched(url, settings))
         return extract_html(body, address or final_url, content_type=content_type, settings=settings.extract)
-    return extract_html(_read(source), address or "", settings=settings.extract)
+    content_type = mimetypes.guess_type(source)[0]
+    return extract_html(_read(source), address or "", content_type=content_type, settings=settings.extract)
 
 
 async def _fetched(url: str, settings: Settings) -> tuple[bytes, str, str]:

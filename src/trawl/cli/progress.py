@@ -86,8 +86,9 @@ def told(summary: Mapping[str, Any]) -> str:
     lines = [
         f"{summary['pages']} pages in {summary['seconds']:.1f} s: {found}",
         f"  results   {summary['dir']}",
-        f"  search    trawl search 'your question' --dir {shlex.quote(str(summary['dir']))}",
     ]
+    if summary["chunks"]:
+        lines.append(f"  search    trawl search 'your question' --dir {shlex.quote(str(summary['dir']))}")
     for name in ("refused", "failed", "skipped"):
         if summary[name]:
             reasons = ", ".join(f"{count} {reason}" for reason, count in summary[name].items())

@@ -44,19 +44,24 @@ class Outcomes:
         return ()
 
     async def not_released(self, request: Request, ruling: Ruling, now_ms: Millis) -> None:
-        """End a lease that robots.txt forbids to use: refused, or kept until robots.txt can be read."""
-        final = ruling.reason == "robots_disallowed"
-        if ruling.reason == "robots_unavailable":
+        """End a lease that robots.txt forbids to use: refused, or kept until robots.txt can be read.
+
+        A host that does not exist, or that may not be fetched from, ends its requests with that reason.
+        """
+        reason, detail = ruling.reason, ruling.detail
+        final = reason == "robots_disallowed"
+        if reason == "robots_unavailable":
             entry = await self._rules.entry(request.origin)
-            closed = entry is not None and entry.reason in _CLOSED_HOSTS
-            final = closed or request.attempt >= self._settings.frontier.attempts_max
+            if entry is not None and entry.reason in _CLOSED_HOSTS:
+                final, reason, detail = True, entry.reason, entry.detail
+            final = final or request.attempt >= self._settings.frontier.attempts_max
         await self._store.complete(
             Completion(
                 request_key=request.request_key,
                 fetch_id=request.fetch_id,
                 outcome=OutcomeClass.REFUSED if final else OutcomeClass.RETRY,
-                reason=ruling.reason,
-                detail=ruling.detail,
+                reason=reason,
+                detail=detail,
                 at_ms=now_ms,
                 requeue_at_ms=None if final else max(ruling.expires_ms, now_ms + 1000),
                 attempt=request.attempt + (ruling.reason == "robots_unavailable"),
