@@ -4,6 +4,7 @@ import asyncio
 import json
 import mimetypes
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,10 @@ from trawl.assembly import Network
 from trawl.cli.options import config_option, json_option, network_options, settings_of
 from trawl.errors import SettingsError
 from trawl.frontier.admission import canonical_rules
-from trawl.settings import Settings
+from trawl.settings import ExtractSettings, Settings
 from trawl.url import canonical
+
+_NOWHERE = "http://nowhere.invalid/"
 
 
 @click.command(short_help="Print the main content of one page.")
