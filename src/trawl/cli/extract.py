@@ -58,8 +58,19 @@ def _extracted(source: str, address: str | None, settings: Settings) -> Extracte
         url = canonical(source, canonical_rules(settings))
         body, content_type, final_url = asyncio.run(_fetched(url, settings))
         return extract_html(body, address or final_url, content_type=content_type, settings=settings.extract)
-    content_type = mimetypes.guess_type(source)[0]
-    return extract_html(_read(source), address or "", content_type=content_type, settings=settings.extract)
+    body, content_type = _read(source), mimetypes.guess_type(source)[0]
+    if address:
+        url = canonical(address, canonical_rules(settings))
+        return extract_html(body, url, content_type=content_type, settings=settings.extract)
+    return _without_address(body, content_type, settings.extract)
+
+
+def _without_address(body: bytes, content_type: str | None, settings: ExtractSettings) -> Extracted:
+    """A page whose URL is not known: relative links stay as they are written, and are not listed."""
+    as_written = replace(settings, absolute_links=False)
+    found = extract_html(body, _NOWHERE, content_type=content_type, settings=as_written)
+    links = tuple(link for link in found.links if not link.startswith(_NOWHERE))
+    return replace(found, url=found.url.removeprefix(_NOWHERE), links=links)
 
 
 async def _fetched(url: str, settings: Settings) -> tuple[bytes, str, str]:
