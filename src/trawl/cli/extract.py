@@ -58,11 +58,11 @@ def _extracted(source: str, address: str | None, settings: Settings) -> Extracte
         url = canonical(source, canonical_rules(settings))
         body, content_type, final_url = asyncio.run(_fetched(url, settings))
         return extract_html(body, address or final_url, content_type=content_type, settings=settings.extract)
-    body, content_type = _read(source), mimetypes.guess_type(source)[0]
-    if address:
-        url = canonical(address, canonical_rules(settings))
-        return extract_html(body, url, content_type=content_type, settings=settings.extract)
-    return _without_address(body, content_type, settings.extract)
+    page, guessed = _read(source), mimetypes.guess_type(source)[0]
+    if not address:
+        return _without_address(page, guessed, settings.extract)
+    url = canonical(address, canonical_rules(settings))
+    return extract_html(page, url, content_type=guessed, settings=settings.extract)
 
 
 def _without_address(body: bytes, content_type: str | None, settings: ExtractSettings) -> Extracted:
