@@ -2,17 +2,19 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterable
-from contextlib import closing
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from trawl.adapters.embedders import WordllamaEmbedder
+from trawl.adapters.folder import FORMATS
 from trawl.adapters.sqlite import Database, SqliteSearchIndex
 from trawl.assembly import CrawlPlan, CrawlRun
-from trawl.extractor.extract import Extraction, extract_html
+from trawl.errors import SettingsError
+from trawl.extractor.extract import Extraction, extract_body, extract_html
 from trawl.kinds import ScopeKind
 from trawl.ports import Hit, SearchQuery
 from trawl.records import ExtractedDocument, Seed
@@ -91,13 +93,16 @@ async def crawl(
     formats: Iterable[str] = ("markdown", "html", "jsonl"),
     fresh: bool = False,
     settings: Settings | None = None,
-) -> AsyncIterator[Page]:
+) -> AsyncGenerator[Page, None]:
     """Crawl from the URLs and yield each page when it is written, duplicates included.
 
     `out` is the output folder, which can be searched and resumed; without it the results are kept for the time of the
     crawl only. Leaving the loop early stops the crawl. Raises InvalidUrlError, SettingsError and StoreError.
     """
     settings = settings or Settings()
+    wanted = frozenset(formats)
+    if not wanted <= set(FORMATS):
+        raise SettingsError(f"there is no format {', '.join(wanted - set(FORMATS))}; the formats are {FORMATS}")
     seeds = tuple(
         Seed(
             url=canonical(url), scope=ScopeKind(scope), allowed_domains=tuple(allowed_domains), depth_max=max_depth,
@@ -107,15 +112,18 @@ async def crawl(
     )  # fmt: skip
     with TemporaryDirectory(prefix="trawl-") as temporary:
         folder = Path(out) if out is not None else Path(temporary)
-        plan = CrawlPlan(folder=folder, seeds=seeds, settings=settings, formats=frozenset(formats), fresh=fresh)
-        async for page in _pages(plan):
-            yield page
+        plan = CrawlPlan(folder=folder, seeds=seeds, settings=settings, formats=wanted, fresh=fresh)
+        async with aclosing(_pages(plan)) as pages:
+            async for page in pages:
+                yield page
 
 
-async def _pages(plan: CrawlPlan) -> AsyncIterator[Page]:
+async def _pages(plan: CrawlPlan) -> AsyncGenerator[Page, None]:
     waiting: asyncio.Queue[Page | None] = asyncio.Queue()
+    room = asyncio.Semaphore(_PAGES_WAITING_MAX)
 
-    def told(document: ExtractedDocument, duplicate_of: str) -> None:
+    async def told(document: ExtractedDocument, duplicate_of: str) -> None:
+        await room.acquire()  # who reads slowly is crawled for slowly
         waiting.put_nowait(_page(document, duplicate_of))
 
     async def run_all(run: CrawlRun) -> None:
@@ -128,6 +136,7 @@ async def _pages(plan: CrawlPlan) -> AsyncIterator[Page]:
         task = asyncio.create_task(run_all(run))
         try:
             while (page := await waiting.get()) is not None:
+                room.release()
                 yield page
             await task
         finally:
@@ -140,9 +149,13 @@ async def _pages(plan: CrawlPlan) -> AsyncIterator[Page]:
 def extract(
     html: bytes | str, url: str, *, content_type: str | None = None, settings: ExtractSettings | None = None
 ) -> Extracted:
-    """The content and what is known of one page. Bytes are decoded as a browser would; never raises for bad HTML."""
-    found = extract_html(html, url, content_type, settings)
-    return _extracted(found, url)
+    """The content and what is known of one page; never raises for bad HTML.
+
+    Bytes are decoded as a browser would, and taken for HTML unless their beginning or `content_type` says otherwise.
+    """
+    if isinstance(html, str):
+        return _extracted(extract_html(html, url, content_type, settings), url)
+    return _extracted(extract_body(html, url, content_type or "text/html", settings), url)
 
 
 async def search(folder: Path | str, query: str, *, limit: int = 10, settings: Settings | None = None) -> list[Hit]:

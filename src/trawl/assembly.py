@@ -3,7 +3,7 @@
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack, closing
 from dataclasses import dataclass, field
 from functools import partial
@@ -53,7 +53,7 @@ from trawl.rules import Rules, delay_seconds
 from trawl.settings import Settings
 from trawl.url import canonical, fetch_id, origin_of, request_key
 
-OnPage: TypeAlias = Callable[[ExtractedDocument, str], None]
+OnPage: TypeAlias = Callable[[ExtractedDocument, str], Awaitable[None]]
 """Told each document that was written, and the URL that it duplicates (empty for a unique one)."""
 
 _DETAILS_MAX = 5

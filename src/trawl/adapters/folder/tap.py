@@ -3,7 +3,7 @@
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -41,7 +41,7 @@ class FolderTap:
         formats: frozenset[str],
         inline_html: bool,
         name_chars_max: int,
-        on_page: Callable[[ExtractedDocument, str], None] | None = None,
+        on_page: Callable[[ExtractedDocument, str], Awaitable[None]] | None = None,
     ) -> None:
         self._folder = database.folder
         self._database = database
@@ -103,7 +103,7 @@ class FolderTap:
                 document, row(document, duplicate_of, markdown=markdown, html=document.html.inline if inline else html)
             )
         if self._on_page is not None:
-            self._on_page(document, duplicate_of)
+            await self._on_page(document, duplicate_of)
         return replace(document, html=Payload(ref=html, size_bytes=document.html.size_bytes))
 
     async def withdrawn(self, document: ExtractedDocument) -> None:

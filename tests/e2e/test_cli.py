@@ -1,0 +1,248 @@
+"""The commands besides `crawl`, and what `--help` promises."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.running import Corpus, Ran, crawl, environment, serving, through, trawl
+from tests.site import FakeWeb, Site
+from tests.site.responders import redirects, robots
+from tests.site.responders.mirrors import article
+from tests.site.responders.pages import html
+
+PAGE = html("Lanterns", "The keeper lights nine lanterns each evening at dusk.", links=["/next"]).body
+OPTIONS = {
+    "crawl": (
+        "URL", "--from-file", "--out", "--format", "--max-depth", "--max-pages", "--scope", "host|domain|prefix|any",
+        "--allow-domain", "--delay", "--per-host-concurrency", "--fetch-workers", "--extract-workers",
+        "--index-workers", "--user-agent", "--header", "--proxy", "--ca-file", "--allow-network", "--fresh", "--json",
+    ),
+    "extract": ("FILE|URL|-", "--format", "markdown|text|json|html", "--json"),
+    "search": ("QUERY", "--dir", "--limit", "--json"),
+    "status": ("DIR", "--json"),
+    "robots": ("URL", "--json"),
+    "url": ("URL", "--json"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("command", OPTIONS)
+def test_help_names_every_option(command: str) -> None:
+    ran = trawl(command, "--help")
+    assert ran.code == 0
+    missing = [option for option in OPTIONS[command] if option not in ran.out]
+    assert missing == []
+
+
+def test_help_lists_commands_and_exit_codes() -> None:
+    ran = trawl("--help")
+    assert ran.code == 0
+    assert all(f"\n  {command}" in ran.out for command in OPTIONS)
+    assert "Exit codes" in ran.out
+    assert all(re.search(rf"^ +{code}  ", ran.out, re.MULTILINE) for code in (0, 1, 2, 3, 130))
+    assert trawl("--version").out.startswith("trawl ")
+    unknown = trawl("crwal")
+    assert unknown.code == 2
+    assert "crwal" in unknown.err
+
+
+# extract
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Path:
+    path = tmp_path / "page.html"
+    path.write_bytes(PAGE)
+    return path
+
+
+def test_extract_prints_a_file_in_each_format(page: Path) -> None:
+    assert trawl("extract", page).out.startswith("# Lanterns\n")
+    text = trawl("extract", page, "--format", "text").out
+    assert "nine lanterns" in text
+    assert "#" not in text
+    markup = trawl("extract", page, "--format", "html").out
+    assert "<h1>Lanterns</h1>" in markup
+    for option in (("--format", "json"), ("--json",)):
+        found = trawl("extract", page, *option, "--url", "http://x.test/a/").summary
+        assert found["title"] == "Lanterns"
+        assert found["links"] == ["http://x.test/next"]
+        assert found["markdown"].startswith("# Lanterns")
+
+
+def test_extract_reads_standard_input_and_other_kinds_of_files(tmp_path: Path) -> None:
+    assert trawl("extract", "-", given=PAGE).out.startswith("# Lanterns\n")
+    (tmp_path / "notes.md").write_text("# Notes\n\nTwo *words*.\n", encoding="utf-8")
+    assert trawl("extract", tmp_path / "notes.md").out.startswith("# Notes\n\nTwo *words*.")
+    (tmp_path / "paper.pdf").write_bytes(b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n" + bytes(range(256)) * 20)
+    ran = trawl("extract", tmp_path / "paper.pdf")
+    assert (ran.code, ran.out) == (1, "")
+    assert "binary_body" in ran.err
+    assert trawl("extract", "-", given="").code == 1
+
+
+def test_extract_fetches_a_url_and_obeys_robots_txt(web: FakeWeb) -> None:
+    web.add(
+        Site("x.test", {"/robots.txt": robots.rules("User-agent: *\nDisallow: /no\n"), "/no": article("no"),
+                        "/go": redirects.redirect("http://y.test/end")}),
+        Site("y.test", {"/end": html("Lanterns", "The keeper lights nine lanterns.", links=["n"])}),
+    )  # fmt: skip
+    ran = trawl("extract", "http://x.test/go", *through(web), "--json")
+    assert ran.summary["title"] == "Lanterns"
+    assert ran.summary["links"] == ["http://y.test/n"]
+    refused = trawl("extract", "http://x.test/no", *through(web))
+    assert refused.code in {1, 2}
+    assert "robots.txt" in refused.err
+    assert web.hits("x.test", "/no") == []
+    missing = trawl("extract", "http://y.test/none", *through(web))
+    assert missing.code in {1, 2}
+    assert "404" in missing.err
+    private = trawl("extract", f"{web.url}/")
+    assert "--allow-network" in private.err
+
+
+def test_extract_of_what_is_not_there_says_so(tmp_path: Path) -> None:
+    ran = trawl("extract", tmp_path / "none.html")
+    assert ran.code == 2
+    assert "none.html" in ran.err
+
+
+# search and status
+
+
+@pytest.fixture(scope="module")
+def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Ran]]:
+    """A crawl in `crawls/shelf.test` below a folder of its own."""
+    below = tmp_path_factory.mktemp("work")
+    pages = {
+        "/": html("Shelf", "A shelf of books about the sea.", links=["/whales", "/knots", "/copy", "/gone", "/shut"]),
+        "/whales": html("Whales", "The blue whale is the largest animal that has ever lived on Earth."),
+        "/knots": html("Knots", "A bowline makes a loop that neither slips nor jams; a reef knot joins two lines."),
+        "/copy": html("Whales", "The blue whale is the largest animal that has ever lived on Earth."),
+        "/robots.txt": robots.rules("User-agent: *\nDisallow: /shut\n"),
+    }
+    with serving(Site("shelf.test", pages)) as web:
+        ran = trawl("crawl", "http://shelf.test/", "--delay", "0", *through(web), "--json", cwd=below)
+        assert ran.code == 0, ran.err
+        yield below, ran
+
+
+def test_results_go_below_crawls_by_host_if_no_folder_is_named(crawled: tuple[Path, Ran]) -> None:
+    below, ran = crawled
+    assert ran.summary["dir"] == "crawls/shelf.test"
+    assert len(Corpus(below / "crawls" / "shelf.test").rows) == 4
+
+
+def test_search_finds_by_words_and_by_meaning_in_the_newest_crawl(crawled: tuple[Path, Ran]) -> None:
+    below, _ = crawled
+    ran = trawl("search", "bowline", "--json", cwd=below)
+    assert ran.answer[0]["url"] == "http://shelf.test/knots"
+    assert {"score", "url", "title", "heading_path", "text", "position", "chunk_id", "document_key"} <= set(
+        ran.answer[0]
+    )
+    meaning = trawl("search", "biggest", "creature", "--limit", "1", "--json", cwd=below)
+    assert [hit["title"] for hit in meaning.answer] == ["Whales"]
+    people = trawl("search", "bowline", cwd=below)
+    assert "1. Knots" in people.out
+    assert "http://shelf.test/knots" in people.out
+
+
+@pytest.mark.parametrize(
+    "query", ['"', "a AND", "(", "*", "NEAR(", "col:x", "-", "'; drop table chunk; --", "日本", "x" * 5000]
+)
+def test_search_takes_any_text_for_a_question(crawled: tuple[Path, Ran], query: str) -> None:
+    below, _ = crawled
+    ran = trawl("search", "--json", "--", query, cwd=below)
+    assert ran.code in {0, 1}
+    assert "Traceback" not in ran.err
+    assert isinstance(ran.answer, list)
+
+
+def test_search_without_a_crawl_says_what_to_do(tmp_path: Path) -> None:
+    for command in (("search", "x"), ("search", "x", "--dir", "nowhere"), ("status",), ("status", "nowhere")):
+        ran = trawl(*command, cwd=tmp_path)
+        assert ran.code == 3, command
+        assert "there is no crawl" in ran.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_status_tells_queue_hosts_outcomes_refusals_and_duplicates(crawled: tuple[Path, Ran]) -> None:
+    below, _ = crawled
+    found = trawl("status", "crawls/shelf.test", "--json", cwd=below).summary
+    assert found["queued"] == found["leased"] == 0
+    assert found["outcomes"] == {"indexed": 3, "duplicate": 1, "failed": 1}
+    assert found["refusals"] == {"robots_disallowed": 1}
+    assert found["reasons"]["failed:http_404"] == 1
+    assert found["reasons"]["duplicate:exact_duplicate"] == 1
+    assert [host["origin"] for host in found["hosts"]] == ["http://shelf.test"]
+    people = trawl("status", cwd=below).out
+    assert "0 queued" in people
+    assert "http_404" in people
+    assert "http://shelf.test" in people
+
+
+# robots and url
+
+
+def test_robots_tells_rule_group_and_delay(web: FakeWeb) -> None:
+    rules = "User-agent: *\nDisallow: /\n\nUser-agent: trawl\nDisallow: /private/\nCrawl-delay: 7\n"
+    web.add(Site("r.test", {"/robots.txt": robots.rules(rules)}), Site("none.test", {}))
+    ran = trawl("robots", "http://r.test/private/x", *through(web), "--json")
+    assert ran.code == 1
+    found = ran.summary
+    assert (found["allowed"], found["group"], found["line"]) == (False, "trawl", 5)
+    assert "/private/" in found["rule"]
+    assert (found["crawl_delay_seconds"], found["delay_seconds"]) == (7, 7)
+    people = trawl("robots", "http://r.test/open", *through(web))
+    assert people.code == 0
+    assert "allowed" in people.out
+    other = trawl("robots", "http://r.test/open", "--user-agent", "other/1", *through(web), "--json")
+    assert (other.code, other.summary["group"]) == (1, "*")
+    missing = trawl("robots", "http://none.test/", *through(web), "--json").summary
+    assert (missing["allowed"], missing["status"]) == (True, 404)
+
+
+def test_url_tells_canonical_form_key_template_and_scope() -> None:
+    ran = trawl("url", "HTTP://Example.COM:80/a/../p/17?utm_source=x&b=2#frag", "--json")
+    found = ran.summary
+    assert found["canonical"] == "http://example.com/p/17?b=2"
+    assert len(found["request_key"]) == 16
+    assert found["in_scope"] is True
+    assert found["trap"] is None
+    other = trawl("url", "http://b.test/", "--seed", "http://a.test/", "--json").summary
+    assert other["in_scope"] is False
+    people = trawl("url", "http://example.com/p/17")
+    assert "canonical" in people.out
+    assert trawl("url", "no url").code == 2
+
+
+# where settings come from
+
+
+def test_a_setting_is_read_from_file_variable_and_option_in_rising_order(web: FakeWeb, tmp_path: Path) -> None:
+    web.add(Site("set.test", {"/": article("s")}))
+    config = tmp_path / "trawl.toml"
+    config.write_text('[fetch]\nuser_agent = "file/1"\n', encoding="utf-8")
+    steps: list[tuple[tuple[str | Path, ...], dict[str, str], str]] = [
+        (("--config", config), {}, "file/1"),
+        (("--config", config), {"TRAWL_FETCH_USER_AGENT": "variable/1"}, "variable/1"),
+        (("--config", config, "--user-agent", "option/1"), {"TRAWL_FETCH_USER_AGENT": "variable/1"}, "option/1"),
+    ]
+    for number, (options, variables, agent) in enumerate(steps):
+        web.log.clear()
+        crawl(web, "http://set.test/", *options, out=tmp_path / str(number), env=variables)
+        assert {hit.headers["user-agent"] for hit in web.hits("set.test")} == {agent}
+
+
+def test_output_that_nobody_reads_is_no_error(crawled: tuple[Path, Ran]) -> None:
+    below, _ = crawled
+    command = f"{sys.executable} -m trawl status --json | true"
+    done = subprocess.run(
+        ["sh", "-c", command], cwd=below, env=environment(), capture_output=True, text=True, check=False
+    )
+    assert "Traceback" not in done.stderr
+    assert json.loads(trawl("status", "--json", cwd=below).out)["queued"] == 0
