@@ -6,6 +6,7 @@ Case 1 and 13 are in test_politeness, 3, 5 and 6 in test_bad_input, 39 in test_r
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -21,16 +22,21 @@ SOAK = bool(os.environ.get("TRAWL_SOAK"))
 RSS_MB_MAX = 500
 
 
-def measured(command: list[str], **variables: str) -> tuple[int, str, float, float]:
-    """Run a command: its exit code, its output, the peak memory in MB of its largest process, and the seconds."""
-    began = time.monotonic()
-    with subprocess.Popen(command, env=environment(**variables), stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        out = process.stdout.read()
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    rss_mb = usage.ru_maxrss / (1024 if os.uname().sysname == "Linux" else 1024 * 1024)
-    return process.returncode, out, rss_mb, time.monotonic() - began
+MEASURE = """
+import resource, subprocess, sys
+done = subprocess.run(sys.argv[1:])
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+sys.exit(done.returncode)
+"""
+"""Runs a command and prints its peak memory; from a small process, since a child inherits the peak of its parent."""
+
+
+def measured(*command: str) -> tuple[int, float]:
+    """Run a command: its exit code, and the peak memory in MB of its largest process."""
+    line = [sys.executable, "-c", MEASURE, *TRAWL, *command]
+    done = subprocess.run(line, env=environment(), capture_output=True, text=True, check=False)
+    units_per_mb = 1024 * (1024 if sys.platform == "darwin" else 1)
+    return done.returncode, int(done.stdout.splitlines()[-1]) / units_per_mb
 
 
 def test_cases_15_and_16_seeds_and_links_are_judged_by_the_same_named_group(web: FakeWeb, tmp_path: Path) -> None:
@@ -84,8 +90,7 @@ def test_case_24_an_index_of_thirty_times_fifty_thousand_urls_costs_no_memory(we
     pages = {"/full.xml": sitemaps.large(first=10**7), **sitemaps.large_index(30, 50_000 if SOAK else 2_000)}
     web.add(Site("large.test", pages, fallback=article("page")))
     options = ("--max-pages", "5", "--out", str(tmp_path), "--delay", "0", *through(web), "--json")
-    command = [*TRAWL, "crawl", "http://large.test/big/index.xml", "http://large.test/full.xml", *options]
-    code, _, rss_mb, _ = measured(command)
+    code, rss_mb = measured("crawl", "http://large.test/big/index.xml", "http://large.test/full.xml", *options)
     assert code == 0
     assert rss_mb < 300
     asked = [hit.path for hit in web.hits("large.test")]
@@ -103,7 +108,7 @@ def test_case_25_a_bomb_ends_typed_and_the_memory_stays(web: FakeWeb, tmp_path: 
         )
     )
     options = ("--out", str(tmp_path), "--delay", "0", *through(web), "--json")
-    code, _, rss_mb, _ = measured([*TRAWL, "crawl", "http://bomb.test/", *options])
+    code, rss_mb = measured("crawl", "http://bomb.test/", *options)
     assert code == 0
     assert rss_mb < 350
     corpus = Corpus(tmp_path)
@@ -150,7 +155,7 @@ def test_case_40_what_a_killed_crawl_held_is_fetched_by_the_next_run_at_once(web
     began = time.monotonic()
     ran = crawl(web, "http://held.test/", "--per-host-concurrency", "10", out=tmp_path)
     assert time.monotonic() - began < 20, "no lease of ten minutes is waited for"
-    assert ran.summary["pages"] == 10
+    assert ran.summary["pages"] in {10, 11}, "the seed too, if it was not yet indexed"
     assert Corpus(tmp_path).urls == {f"http://held.test{path}" for path in ("/", *held)}
 
 
@@ -182,7 +187,7 @@ def test_case_48_memory_does_not_grow_with_the_pages(tmp_path: Path) -> None:
                 str(web.ca_file),
             )
             out = tmp_path / str(size)
-            code, _, rss_mb, _ = measured([*TRAWL, "crawl", "http://tiny.test/", "--out", str(out), *options, "--json"])
+            code, rss_mb = measured("crawl", "http://tiny.test/", "--out", str(out), *options, "--json")
             assert code == 0
             found.append(rss_mb)
         assert len(Corpus(out).rows) == size

@@ -9,7 +9,7 @@ from tests.site import FakeWeb, Site
 from tests.site.responders import delays, limits, robots
 from tests.site.responders.mirrors import article
 
-CLOCK = 0.02
+CLOCK = 0.06
 """Seconds by which a gap may look shorter at the server, which sees a request a little after it was sent."""
 
 
