@@ -259,6 +259,8 @@ column.
 
 def exit_code(name: str) -> int:
     """Give the exit code with which the command line ends at an error."""
+    if name == "FetchRefusedError":
+        return 1
     return 3 if issubclass(getattr(errors, name), errors.StoreError) else 2
 
 

@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import os
+import time
 from collections.abc import AsyncGenerator, Iterable
-from contextlib import aclosing, closing
-from dataclasses import dataclass, field
+from contextlib import AsyncExitStack, aclosing, closing
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,16 +14,19 @@ from typing import Any
 from trawl.adapters.embedders import WordllamaEmbedder
 from trawl.adapters.folder import FORMATS
 from trawl.adapters.sqlite import Database, SqliteSearchIndex
-from trawl.assembly import CrawlPlan, CrawlRun
-from trawl.errors import SettingsError
+from trawl.assembly import CrawlPlan, CrawlRun, OnPage
+from trawl.errors import FetchRefusedError, SettingsError, StoreInUseError
 from trawl.extractor.extract import Extraction, extract_body, extract_html
+from trawl.frontier.admission import canonical_rules
 from trawl.kinds import ScopeKind
 from trawl.ports import Hit, SearchQuery
 from trawl.records import ExtractedDocument, Seed
-from trawl.settings import ExtractSettings, IndexSettings, Settings
+from trawl.settings import ExtractSettings, IndexSettings, Settings, validate
 from trawl.url import canonical
 
 _PAGES_WAITING_MAX = 100
+_CLOSING_SECONDS = 0.05
+_CLOSING_SECONDS_MAX = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,26 +101,47 @@ async def crawl(
 ) -> AsyncGenerator[Page, None]:
     """Crawl from the URLs and yield each page when it is written, duplicates included.
 
-    `out` is the output folder, which can be searched and resumed; without it the results are kept for the time of the
-    crawl only. Leaving the loop early stops the crawl. Raises InvalidUrlError, SettingsError and StoreError.
+    `out` is the output folder, which can be searched, resumed and refreshed; without it the results are kept for the
+    time of the crawl only. A crawl that was done is made again: pages that are new or have changed are yielded, those
+    that are the same are not.
+
+    Leaving the loop early stops the crawl; `contextlib.aclosing` waits for that on the spot, else it happens soon
+    after. Raises InvalidUrlError, SettingsError, StoreError, and FetchRefusedError, with the reasons, if not one page
+    could be fetched.
     """
-    settings = settings or Settings()
+    settings = validate(settings or Settings())
     wanted = frozenset(formats)
     if not wanted <= set(FORMATS):
-        raise SettingsError(f"there is no format {', '.join(wanted - set(FORMATS))}; the formats are {FORMATS}")
-    seeds = tuple(
-        Seed(
-            url=canonical(url), scope=ScopeKind(scope), allowed_domains=tuple(allowed_domains), depth_max=max_depth,
-            pages_max=max_pages,
+        raise SettingsError(
+            f"there is no format {', '.join(sorted(wanted - set(FORMATS)))}; the formats are {', '.join(FORMATS)}"
         )
-        for url in urls
-    )  # fmt: skip
+    if not urls:
+        raise SettingsError("there is no URL to crawl from")
+    if max_pages < 0 or max_depth < 0:
+        raise SettingsError(f"max_pages={max_pages} and max_depth={max_depth} cannot be negative; 0 pages is no limit")
+    seed = Seed(
+        url="",
+        scope=_scope(scope),
+        allowed_domains=tuple(allowed_domains),
+        depth_max=max_depth,
+        pages_max=max_pages,
+    )
+    rules = canonical_rules(settings)
+    seeds = tuple(replace(seed, url=canonical(url, rules)) for url in urls)
     with TemporaryDirectory(prefix="trawl-") as temporary:
         folder = Path(out) if out is not None else Path(temporary)
         plan = CrawlPlan(folder=folder, seeds=seeds, settings=settings, formats=wanted, fresh=fresh)
         async with aclosing(_pages(plan)) as pages:
             async for page in pages:
                 yield page
+
+
+def _scope(scope: ScopeKind | str) -> ScopeKind:
+    try:
+        return ScopeKind(scope)
+    except ValueError:
+        kinds = ", ".join(kind.value for kind in ScopeKind)
+        raise SettingsError(f"there is no scope {scope!r}; the scopes are {kinds}") from None
 
 
 async def _pages(plan: CrawlPlan) -> AsyncGenerator[Page, None]:
@@ -132,18 +158,34 @@ async def _pages(plan: CrawlPlan) -> AsyncGenerator[Page, None]:
         finally:
             waiting.put_nowait(None)
 
-    async with CrawlRun(plan, on_page=told) as run:
+    async with AsyncExitStack() as stack:
+        run = await _opened(plan, told, stack)
         task = asyncio.create_task(run_all(run))
         try:
             while (page := await waiting.get()) is not None:
                 room.release()
                 yield page
             await task
+            summary = await run.summary()
+            if summary["details"] and not summary["documents"]:
+                raise FetchRefusedError("; ".join(summary["details"]))
         finally:
             run.stop()
             if not task.done():
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
+
+
+async def _opened(plan: CrawlPlan, told: OnPage, stack: AsyncExitStack) -> CrawlRun:
+    """Open a run; waits for one of this process that is being closed, as a loop left early is by the event loop."""
+    ends = time.monotonic() + _CLOSING_SECONDS_MAX
+    while True:
+        try:
+            return await stack.enter_async_context(CrawlRun(plan, on_page=told))
+        except StoreInUseError as error:
+            if error.holder != os.getpid() or time.monotonic() > ends:
+                raise
+        await asyncio.sleep(_CLOSING_SECONDS)
 
 
 def extract(

@@ -1,7 +1,6 @@
 """Wiring: stages and adapters put together for a folder on this machine, by plain constructor calls."""
 
 import os
-import shutil
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack, closing
@@ -14,6 +13,7 @@ from typing import Any, Self, TypeAlias
 from trawl.adapters.clocks import SystemClock
 from trawl.adapters.embedders import WordllamaEmbedder
 from trawl.adapters.folder import FORMATS, FolderTap
+from trawl.adapters.folder.forget import DEAD_LETTERS, forget
 from trawl.adapters.http import CurlHttpClient, SystemResolver
 from trawl.adapters.memory import MemoryPolitenessStore, MemoryRobotsStore
 from trawl.adapters.processes import ProcessPool
@@ -40,6 +40,7 @@ from trawl.inbox import Inbox
 from trawl.indexer.stage import IndexerStage
 from trawl.kinds import Purpose, RenderMode
 from trawl.plain import to_json
+from trawl.ports import CrawlProgress
 from trawl.records import (
     DeadLetter,
     ExtractedDocument,
@@ -57,8 +58,7 @@ OnPage: TypeAlias = Callable[[ExtractedDocument, str], Awaitable[None]]
 """Told each document that was written, and the URL that it duplicates (empty for a unique one)."""
 
 _DETAILS_MAX = 5
-_LETTERS = "dead-letters.jsonl"
-_OURS = ("trawl.sqlite", "trawl.sqlite-wal", "trawl.sqlite-shm", "pages.jsonl", "pages.jsonl.new", _LETTERS)
+_LACKING = "pages of earlier runs that are unchanged have no {}, which was not asked for then; --fresh writes all anew"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +91,8 @@ class CrawlRun:
         self._crawl_id = plan.seeds[0].crawl_id if plan.seeds else "default"
         self._began = time.monotonic()
         self._exit = AsyncExitStack()
+        self.notes: list[str] = []
+        """What the summary says besides."""
 
     async def __aenter__(self) -> Self:
         try:
@@ -119,8 +121,7 @@ class CrawlRun:
         """Crawl to the end; a crawl that was done is visited again."""
         await self._store.release_leases()
         progress = await self._store.progress(self._crawl_id)
-        spent = self.plan.seeds and 0 < self.plan.seeds[0].pages_max <= progress.charged
-        if progress.outcomes and (not progress.queued or spent):
+        if progress.outcomes and (not progress.queued or self._spent(progress)):
             await self._store.readmit(self._crawl_id, self._clock.now_ms())
         await self._crawl.run(self.plan.seeds)
 
@@ -136,7 +137,7 @@ class CrawlRun:
         outcomes = counts.outcomes
         pages = sum(outcomes[name] for name in ("indexed", "duplicate", "unchanged"))
         left = progress.queued + progress.leased
-        spent = bool(self.plan.seeds) and 0 < self.plan.seeds[0].pages_max <= progress.charged
+        spent = self._spent(progress)
         return {
             "dir": str(self.plan.folder),
             "crawl_id": self._crawl_id,
@@ -151,7 +152,8 @@ class CrawlRun:
             "failed": _reasons(progress.reasons, "failed"),
             "skipped": dict(progress.refusals),
             "retried": _reasons(counts.reasons.items(), "retry"),
-            "queued": 0 if spent else left,
+            "queued": left,
+            "limit_reached": spent,
             "documents": await self._pages.size(),
             "chunks": await self._index.size(),
             "fetched": counts.fetched,
@@ -161,8 +163,13 @@ class CrawlRun:
             "seconds": round(seconds, 3),
             "pages_s": round(pages / seconds, 2),
             "cpu_seconds": self._cpu(),
+            "notes": self.notes,
             "details": await self._details() if not pages else [],
         }
+
+    def _spent(self, progress: CrawlProgress) -> bool:
+        """Whether the crawl has had as many pages as it may."""
+        return bool(self.plan.seeds) and 0 < self.plan.seeds[0].pages_max <= progress.charged
 
     async def _details(self) -> list[str]:
         """Why not one page was fetched: what became of the seeds."""
@@ -171,7 +178,8 @@ class CrawlRun:
         for seed in self.plan.seeds[:_DETAILS_MAX]:
             row = await self._store.request(request_key(self._crawl_id, canonical(seed.url, rules)))
             if row is not None and row.reason:
-                found.append(f"{seed.url}: {row.detail or row.reason}")
+                why = row.detail or row.reason
+                found.append(why if seed.url in why else f"{seed.url}: {why}")
         return found
 
     # Opening and closing
@@ -180,7 +188,7 @@ class CrawlRun:
         plan, settings, exit_ = self.plan, self.plan.settings, self._exit
         exit_.enter_context(FolderLock(plan.folder))
         if plan.fresh:
-            _forget(plan.folder)
+            forget(plan.folder)
         database = exit_.enter_context(closing(Database(plan.folder, group_seconds=settings.embedded.commit_seconds)))
         self._clock = SystemClock()
         self._store = SqliteFrontierStore(database)
@@ -195,6 +203,7 @@ class CrawlRun:
         )
         tap.open()
         exit_.callback(tap.close)
+        self.notes.extend(_LACKING.format(name) for name in tap.lacking)
         http, resolver = CurlHttpClient(settings.fetch), SystemResolver(settings.fetch)
         exit_.push_async_callback(http.close)
         exit_.push_async_callback(resolver.close)
@@ -232,7 +241,7 @@ class CrawlRun:
         )
 
     def _keep_letter(self, letter: DeadLetter) -> None:
-        with (self.plan.folder / _LETTERS).open("ab") as file:
+        with (self.plan.folder / DEAD_LETTERS).open("ab") as file:
             file.write(to_json(letter) + b"\n")
 
     def _cpu(self) -> dict[str, float]:
@@ -278,7 +287,7 @@ class Network:
         return {
             "url": url,
             "robots_txt": f"{origin}/robots.txt",
-            "status": entry.status if entry else 0,
+            "status": (entry.status or None) if entry else None,
             "state": str(entry.state) if entry else "unknown",
             "allowed": ruling.allowed,
             "reason": ruling.reason or None,
@@ -302,7 +311,7 @@ class Network:
                 if isinstance(record, FetchOutcome):
                     target = record.redirect_target
                     if not target:
-                        raise FetchRefusedError(f"{url} was not fetched: {record.detail or record.reason}")
+                        raise FetchRefusedError(not_fetched(url, record))
             url = canonical(target)
         raise FetchRefusedError(f"{url} was not fetched: too many redirects")
 
@@ -350,6 +359,12 @@ def newest_folder(below: Path = Path("crawls")) -> Path:
     return found[-1].parent
 
 
+def not_fetched(url: str, outcome: FetchOutcome) -> str:
+    """One line for people: that a URL brought no page, and why."""
+    why = outcome.detail or str(outcome.reason)
+    return why if url in why else f"{url} was not fetched: {why}"
+
+
 def _task(url: str, purpose: Purpose, now_ms: Millis) -> FetchTask:
     key = request_key("", url)
     return FetchTask(
@@ -361,14 +376,6 @@ def _task(url: str, purpose: Purpose, now_ms: Millis) -> FetchTask:
         scheduled_at_ms=now_ms,
         released_at_ms=now_ms,
     )
-
-
-def _forget(folder: Path) -> None:
-    """Remove what a crawl writes, and nothing else, from a folder."""
-    for name in _OURS:
-        (folder / name).unlink(missing_ok=True)
-    for name in ("markdown", "html"):
-        shutil.rmtree(folder / name, ignore_errors=True)
 
 
 def _reasons(counts: Iterable[tuple[str, int]], kind: str) -> dict[str, int]:

@@ -48,6 +48,9 @@ class StoreError(TrawlError):
 class StoreInUseError(StoreError):
     """Another run holds the lock of the output folder."""
 
+    holder = 0
+    """The process id of that run, if it is known."""
+
 
 class StoreTooNewError(StoreError):
     """The store was written by a newer version of Trawl; upgrade Trawl or name another folder."""

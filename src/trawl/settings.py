@@ -7,6 +7,7 @@ parted by commas, or by line breaks if it has any.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
 from typing import Any, get_args, get_origin, get_type_hints
 
 from trawl._version import __version__
@@ -278,7 +279,32 @@ def load(document: Mapping[str, Any], environ: Mapping[str, str]) -> Settings:
         if name not in groups or not isinstance(value, Mapping):
             raise SettingsError(f"there is no group of settings [{name}]; the groups are {', '.join(groups)}")
     defaults = Settings()
+    _all_known(groups, environ)
     return Settings(**{name: _group(getattr(defaults, name), name, document.get(name, {}), environ) for name in groups})
+
+
+def validate(settings: Settings) -> Settings:
+    """The settings, if each number in them can be used; raises SettingsError naming the first that cannot."""
+    for group in fields(settings):
+        values = getattr(settings, group.name)
+        for name, hint in get_type_hints(type(values)).items():
+            _checked(f"{group.name}.{name}", getattr(values, name), hint)
+    return settings
+
+
+def _all_known(groups: Mapping[str, Any], environ: Mapping[str, str]) -> None:
+    """Raise SettingsError for a variable that looks like a setting and is none: a slip of the pen must not pass."""
+    known = {
+        f"TRAWL_{group}_{name}".upper(): f"TRAWL_{group}_".upper()
+        for group, found in groups.items()
+        for name in get_type_hints(found.default_factory)
+    }
+    prefixes = tuple(set(known.values()))
+    for variable in environ:
+        if variable.startswith(prefixes) and variable not in known:
+            close = get_close_matches(variable, known, n=1)
+            hint = f"did you mean {close[0]}?" if close else "see docs/settings.md"
+            raise SettingsError(f"the variable {variable} names no setting; {hint}")
 
 
 def _group(defaults: Any, group: str, values: Mapping[str, Any], environ: Mapping[str, str]) -> Any:

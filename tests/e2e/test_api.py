@@ -4,6 +4,7 @@ import asyncio
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from tests.e2e.running import Corpus
 from tests.site import FakeWeb, Site
 from tests.site.responders.mirrors import article
 from tests.site.sites import tiny
-from trawl.errors import InvalidUrlError, SettingsError, StoreInUseError
+from trawl.errors import FetchRefusedError, InvalidUrlError, SettingsError, StoreInUseError
 from trawl.settings import EmbeddedSettings, FetchSettings, PolitenessSettings, Settings
 
 
@@ -137,3 +138,37 @@ def test_extract_gives_content_and_what_is_known_of_a_page() -> None:
         assert found.plain()["title"] == found.title
     assert trawl.extract(b"", "http://api.test/").reason == "empty_body"
     assert trawl.extract(b"\x89PNG\r\n\x1a\n" + bytes(500), "http://api.test/").reason
+
+
+async def test_a_loop_left_by_break_gives_the_folder_back_to_the_next_crawl(fake_web: FakeWeb, tmp_path: Path) -> None:
+    fake_web.add(tiny("tiny.test", 60))
+    async for _ in trawl.crawl("http://tiny.test/", out=tmp_path, settings=quick(fake_web)):
+        break
+    rest = [page async for page in trawl.crawl("http://tiny.test/", out=tmp_path, settings=quick(fake_web))]
+    assert rest
+    rows = await asyncio.to_thread((tmp_path / "pages.jsonl").read_text, encoding="utf-8")
+    assert rows.count("\n") == 60
+
+
+async def test_a_crawl_without_one_page_raises_with_the_reason() -> None:
+    with pytest.raises(FetchRefusedError, match="loopback"):
+        _ = [page async for page in trawl.crawl("http://127.0.0.1:8123/")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({"scope": "galaxy"}, "galaxy"),
+        ({"max_pages": -1}, "max_pages"),
+        ({"formats": ("pdf",)}, "pdf"),
+        ({"settings": Settings(politeness=PolitenessSettings(delay_seconds=-1))}, "politeness.delay_seconds"),
+    ],
+)
+async def test_an_argument_that_cannot_be_used_is_a_settings_error(arguments: dict[str, Any], named: str) -> None:
+    with pytest.raises(SettingsError, match=named):
+        await anext(trawl.crawl("http://api.test/", **arguments))
+
+
+async def test_a_crawl_from_nowhere_is_a_settings_error() -> None:
+    with pytest.raises(SettingsError, match="no URL"):
+        await anext(trawl.crawl())

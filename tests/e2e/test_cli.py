@@ -1,11 +1,15 @@
 """The commands besides `crawl`, and what `--help` promises."""
 
 import json
+import os
 import re
 import subprocess
 import sys
+import traceback
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -14,6 +18,8 @@ from tests.site import FakeWeb, Site
 from tests.site.responders import redirects, robots
 from tests.site.responders.mirrors import article
 from tests.site.responders.pages import html
+from tests.site.sites import tiny
+from trawl.adapters.sqlite import Database
 
 PAGE = html("Lanterns", "The keeper lights nine lanterns each evening at dusk.", links=["/next"]).body
 OPTIONS = {
@@ -180,7 +186,8 @@ def test_status_tells_queue_hosts_outcomes_refusals_and_duplicates(crawled: tupl
     assert found["reasons"]["duplicate:exact_duplicate"] == 1
     assert [host["origin"] for host in found["hosts"]] == ["http://shelf.test"]
     people = trawl("status", cwd=below).out
-    assert "0 queued" in people
+    assert "3 documents" in people
+    assert "0 URLs queued, 0 in flight" in people
     assert "http_404" in people
     assert "http://shelf.test" in people
 
@@ -246,3 +253,79 @@ def test_output_that_nobody_reads_is_no_error(crawled: tuple[Path, Ran]) -> None
     )
     assert "Traceback" not in done.stderr
     assert json.loads(trawl("status", "--json", cwd=below).out)["queued"] == 0
+
+
+# What a person may get wrong
+
+
+def test_a_variable_that_names_no_setting_is_told_with_the_closest_one(tmp_path: Path) -> None:
+    ran = trawl("url", "http://a.test/", env={"TRAWL_POLITENESS_DELAY_SECOND": "3"}, cwd=tmp_path)
+    assert ran.code == 2
+    assert "did you mean TRAWL_POLITENESS_DELAY_SECONDS?" in ran.err
+    assert trawl("url", "http://a.test/", env={"TRAWL_SOMETHING_ELSE": "3"}, cwd=tmp_path).code == 0
+
+
+def test_an_empty_query_is_an_error(tmp_path: Path) -> None:
+    ran = trawl("search", " ", cwd=tmp_path)
+    assert (ran.code, ran.err) == (2, "trawl: the query is empty; say what to search for\n")
+
+
+def test_a_page_that_cannot_be_fetched_is_exit_code_1_with_one_reason(tmp_path: Path) -> None:
+    ran = trawl("extract", "http://127.0.0.1:8/", cwd=tmp_path)
+    assert ran.code == 1
+    assert ran.err.count("--allow-network 127.0.0.1") == 1
+
+
+def test_lines_of_a_list_that_are_no_urls_are_noted_and_the_rest_is_crawled(web: FakeWeb, tmp_path: Path) -> None:
+    web.add(Site("list.test", {"/": article("one"), "/two#part": article("two")}))
+    listed = tmp_path / "urls.txt"
+    listed.write_text("# mine\nhttp://list.test/  # the first\nlist.test\n\nhttp://list.test/#x\n", encoding="utf-8")
+    ran = crawl(web, "--from-file", listed, out=tmp_path / "out")
+    assert ran.code == 0
+    assert ran.summary["pages"] == 1
+    (note,) = ran.summary["notes"]
+    assert f"line 3 of {listed}: 'list.test' cannot be crawled" in note
+    assert "did you mean https://list.test?" in note
+    listed.write_text("list.test\n", encoding="utf-8")
+    none = crawl(web, "--from-file", listed, out=tmp_path / "out")
+    assert (none.code, none.out) == (2, "")
+
+
+def test_a_limit_that_is_reached_says_how_much_is_left(web: FakeWeb, tmp_path: Path) -> None:
+    web.add(tiny("tiny.test", 30))
+    ran = trawl("crawl", "http://tiny.test/", "--max-pages", "5", "--delay", "0", "--out", tmp_path, *through(web))
+    assert "the limit of --max-pages is reached" in ran.out
+    assert "URLs are left" in ran.out
+    more = crawl(web, "http://tiny.test/", "--max-pages", "100", out=tmp_path)
+    assert (more.summary["queued"], more.summary["limit_reached"], more.summary["documents"]) == (0, False, 30)
+
+
+# Reading where nothing can be written
+
+
+def test_a_crawl_can_be_read_in_a_folder_that_nobody_may_write_to(web: FakeWeb) -> None:
+    web.add(Site("ro.test", {"/": article("heron")}))
+    with TemporaryDirectory(prefix="trawl-test-") as name:
+        folder = Path(name)
+        crawl(web, "http://ro.test/", out=folder)
+        folder.chmod(0o555)
+        try:
+            child = os.fork()
+            if not child:
+                os._exit(_read_as_nobody(folder))
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        finally:
+            folder.chmod(0o755)
+
+
+def _read_as_nobody(folder: Path) -> int:
+    """Search without the right to write; 0 if the page was found."""
+    try:
+        if os.getuid() == 0:
+            os.setgid(65534)
+            os.setuid(65534)
+        with closing(Database(folder, read_only=True)) as database:
+            return 0 if database.connection.execute("SELECT count(*) FROM chunk").fetchone()[0] else 1
+    except BaseException:  # noqa: BLE001 - this process is a copy of the test runner and must not go on as one
+        traceback.print_exc()
+        return 2

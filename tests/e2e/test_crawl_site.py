@@ -411,14 +411,30 @@ def test_a_second_run_brings_changed_pages_up_to_date(visited_twice: Twice) -> N
 def test_fresh_begins_anew_and_leaves_other_files_alone(web: FakeWeb, tmp_path: Path) -> None:
     web.add(Site("fresh.test", {"/": article("one", links=["/old"]), "/old": article("old")}))
     crawl(web, "http://fresh.test/", out=tmp_path)
-    (tmp_path / "mine.txt").write_text("mine", encoding="utf-8")
+    mine = (tmp_path / "mine.txt", tmp_path / "markdown" / "mine.md", tmp_path / "html" / "sub" / "mine.html")
+    for file in mine:
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("mine", encoding="utf-8")
     web.add(Site("fresh.test", {"/": article("two")}))
     ran = crawl(web, "http://fresh.test/", "--fresh", out=tmp_path)
     assert ran.summary["indexed"] == 1
     corpus = Corpus(tmp_path)
     assert corpus.urls == {"http://fresh.test/"}
+    assert [file.read_text(encoding="utf-8") for file in mine] == ["mine"] * 3
+    for file in mine:
+        file.unlink()
+    mine[-1].parent.rmdir()
     corpus.consistent()
-    assert (tmp_path / "mine.txt").read_text(encoding="utf-8") == "mine"
+
+
+def test_a_format_that_earlier_runs_did_not_write_is_noted(web: FakeWeb, tmp_path: Path) -> None:
+    web.add(Site("form.test", {"/": article("one")}))
+    assert crawl(web, "http://form.test/", "--format", "markdown", out=tmp_path).summary["notes"] == []
+    for _ in range(2):
+        (note,) = crawl(web, "http://form.test/", "--format", "markdown,html", out=tmp_path).summary["notes"]
+        assert "have no html" in note
+    fresh = crawl(web, "http://form.test/", "--format", "markdown,html", "--fresh", out=tmp_path)
+    assert fresh.summary["notes"] == []
 
 
 # How a crawl is told

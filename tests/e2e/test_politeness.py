@@ -160,3 +160,14 @@ def test_every_fetch_says_who_asks_and_how_to_reach_them(web: FakeWeb, tmp_path:
     (agent,) = agents
     assert agent.startswith("trawl/")
     assert "+https://" in agent
+
+
+def test_another_delay_holds_at_once_for_hosts_that_are_known(web: FakeWeb, tmp_path: Path) -> None:
+    web.add(site("anew.test", 8))
+    crawl(web, "http://anew.test/", "--max-pages", "1", out=tmp_path, delay=2)
+    began = len(web.gaps("anew.test"))
+    ran = crawl(web, "http://anew.test/", out=tmp_path, delay=0.3)
+    assert ran.summary["documents"] == 8
+    gaps = web.gaps("anew.test")[began + 1 :]
+    assert min(gaps) >= 0.3 - CLOCK
+    assert max(gaps) < 1.5, "the delay of 2 s is forgotten"

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import signal
-import sys
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -16,8 +15,9 @@ from trawl.adapters.folder import FORMATS
 from trawl.assembly import CrawlPlan, CrawlRun
 from trawl.cli.options import config_option, json_option, network_options, settings_of
 from trawl.cli.progress import Progress, told
+from trawl.cli.seeds import read_list, seed_url
 from trawl.demo import DemoSite
-from trawl.errors import InvalidUrlError, SettingsError
+from trawl.errors import SettingsError
 from trawl.frontier.admission import canonical_rules
 from trawl.kinds import ScopeKind
 from trawl.records import Seed
@@ -29,7 +29,7 @@ _DEMO_NETWORKS = ("127.0.0.0/8", "::1/128")
 
 
 @click.command(short_help="Crawl from URLs into Markdown and a searchable corpus.")
-@click.argument("urls", nargs=-1, metavar="URL...")
+@click.argument("urls", nargs=-1, metavar="[URL]...")
 @click.option(
     "--from-file", type=click.Path(dir_okay=False, path_type=Path), metavar="F", help="Read URLs from a file."
 )
@@ -56,7 +56,11 @@ _DEMO_NETWORKS = ("127.0.0.0/8", "::1/128")
     help="Follow links this many steps from a seed.",
 )
 @click.option(
-    "--max-pages", type=click.IntRange(0), default=0, metavar="N", help="Stop after N pages.  [default: no limit]"
+    "--max-pages",
+    type=click.IntRange(0),
+    default=0,
+    metavar="N",
+    help="Stop after N pages; 0 is no limit.  [default: 0]",
 )
 @click.option(
     "--scope",
@@ -87,27 +91,28 @@ _DEMO_NETWORKS = ("127.0.0.0/8", "::1/128")
 @config_option
 @json_option
 def crawl(urls: tuple[str, ...], config: Path | None, **options: Any) -> int:
-    """Crawl from URL... into a folder of Markdown, raw HTML, JSON lines and a searchable database.
+    """Crawl from each URL into a folder of Markdown, raw HTML, JSON lines and a searchable database.
 
     Running the same command again goes on where it stopped, or visits the pages again if it was done. A private or
     loopback address is refused unless --allow-network names it. With no URL the bundled demo site is crawled.
     """
     settings = settings_of(config, options)
-    wanted = [*urls, *_from_file(options["from_file"])]
+    rules = canonical_rules(settings)
+    listed, notes = read_list(options["from_file"], rules) if options["from_file"] else ([], [])
+    wanted = [*(seed_url(url, rules) for url in urls), *listed]
     demo = options["demo"] or (not wanted and options["from_file"] is None)
-    if not wanted and not demo:
-        raise SettingsError(f"there is no URL in {options['from_file']}")
-    return asyncio.run(_crawl(wanted, settings, options, demo=demo))
+    return asyncio.run(_crawl(wanted, settings, options, notes, demo=demo))
 
 
-async def _crawl(urls: list[str], settings: Settings, options: dict[str, Any], *, demo: bool) -> int:
+async def _crawl(urls: list[str], settings: Settings, options: dict[str, Any], notes: list[str], *, demo: bool) -> int:
     async with AsyncExitStack() as stack:
         if demo:
             site = await stack.enter_async_context(DemoSite(_DEMO_PORT))
-            urls = [*urls, site.url]
-            settings = _for_demo(settings, options)
-        plan = _plan(urls, settings, options, demo=demo)
-        run = await stack.enter_async_context(CrawlRun(plan))
+            urls, settings = [*urls, canonical(site.url)], _for_demo(settings, options)
+            if urlsplit(site.url).port != _DEMO_PORT:
+                notes.append(f"port {_DEMO_PORT} is taken, so the demo site was served at {site.url}")
+        run = await stack.enter_async_context(CrawlRun(_plan(urls, settings, options, demo=demo)))
+        run.notes.extend(notes)
         progress = stack.enter_context(Progress(run, quiet=options["as_json"]))
         interrupted = await _until_done(run, progress)
         summary = await run.summary(interrupted=interrupted)
@@ -149,23 +154,16 @@ async def _until_done(run: CrawlRun, progress: Progress) -> bool:
 
 
 def _plan(urls: list[str], settings: Settings, options: dict[str, Any], *, demo: bool) -> CrawlPlan:
-    rules = canonical_rules(settings)
-    seeds = []
-    for url in urls:
-        try:
-            form = canonical(url, rules)
-        except InvalidUrlError as error:
-            hint = f"; did you mean https://{url}?" if "://" not in url else ""
-            raise InvalidUrlError(f"{url!r} cannot be crawled: {error}{hint}") from error
-        seeds.append(
-            Seed(
-                url=form,
-                scope=ScopeKind(options["scope"]),
-                allowed_domains=tuple(options["allow_domain"]),
-                depth_max=options["max_depth"],
-                pages_max=options["max_pages"],
-            )
+    seeds = [
+        Seed(
+            url=url,
+            scope=ScopeKind(options["scope"]),
+            allowed_domains=tuple(options["allow_domain"]),
+            depth_max=options["max_depth"],
+            pages_max=options["max_pages"],
         )
+        for url in urls
+    ]
     name = _demo_name(seeds[-1].url) if demo else hostname_of(seeds[0].url).strip("[]")
     return CrawlPlan(
         folder=options["out"] or Path("crawls") / name.replace(":", "_"),
@@ -197,15 +195,3 @@ def _for_demo(settings: Settings, options: dict[str, Any]) -> Settings:
         politeness = replace(politeness, delay_seconds=0.0, adaptive_factor=0.0, per_host_concurrency=4)
     networks = (*settings.fetch.allow_networks, *_DEMO_NETWORKS)
     return replace(settings, politeness=politeness, fetch=replace(settings.fetch, allow_networks=networks))
-
-
-def _from_file(path: Path | None) -> list[str]:
-    """URLs from a file, one a line; empty lines and lines that begin with # are passed over; - is standard input."""
-    if path is None:
-        return []
-    try:
-        text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"the URL list {path} cannot be read: {error}") from error
-    lines = (line.strip() for line in text.splitlines())
-    return [line for line in lines if line and not line.startswith("#")]

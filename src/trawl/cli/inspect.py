@@ -12,7 +12,7 @@ from trawl.cli.options import config_option, json_option, network_options, setti
 from trawl.frontier.admission import canonical_rules
 from trawl.frontier.traps import static_trap
 from trawl.kinds import ScopeKind
-from trawl.url import canonical, host_of, key_hex, origin_of, request_key, template
+from trawl.url import canonical, host_of, in_scope, key_hex, origin_of, request_key, template
 
 
 @click.command(short_help="Show what Trawl makes of a URL.")
@@ -26,8 +26,6 @@ def url(
     url: str, seed: str | None, scope: str, allow_domain: tuple[str, ...], config: Path | None, as_json: bool
 ) -> int:
     """Show the canonical form, key, template and scope decision of URL."""
-    from trawl.url import in_scope  # noqa: PLC0415
-
     settings = settings_of(config, {})
     rules = canonical_rules(settings)
     form = canonical(url, rules)
@@ -71,5 +69,16 @@ def show(answer: dict[str, Any], *, as_json: bool) -> None:
         return
     width = max(map(len, answer))
     for name, value in answer.items():
-        text = {True: "yes", False: "no", None: "-"}.get(value, value) if isinstance(value, bool | None) else value
-        click.echo(f"{name.replace('_', ' '):<{width}}  {text}")
+        first, *more = _lines(value)
+        click.echo(f"{name.replace('_', ' '):<{width}}  {first}")
+        for line in more:
+            click.echo(f"{'':<{width}}  {line}")
+
+
+def _lines(value: object) -> list[str]:
+    """A value for people: yes, no, a dash for none, one line for each of several."""
+    if isinstance(value, bool):
+        return ["yes" if value else "no"]
+    if isinstance(value, list):
+        return [str(item) for item in value] or ["-"]
+    return ["-" if value in {None, ""} else str(value)]

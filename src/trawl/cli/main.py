@@ -7,12 +7,12 @@ from typing import Any
 import click
 
 from trawl._version import __version__
-from trawl.errors import SettingsError, StoreError, TrawlError
+from trawl.errors import FetchRefusedError, StoreError, TrawlError
 
 EXIT_CODES = """\b
 Exit codes:
   0    done
-  1    done, but not one page could be fetched, or nothing was found
+  1    done, but not one page could be fetched, or nothing was found or extracted
   2    the command, a setting or a URL cannot be used
   3    a store cannot serve: folder in use, disk full, newer version, damaged
   130  interrupted; the same command goes on where it stopped
@@ -77,9 +77,9 @@ def main() -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except SettingsError as error:
+    except FetchRefusedError as error:
         _tell(error)
-        sys.exit(2)
+        sys.exit(1)
     except StoreError as error:
         _tell(error)
         sys.exit(3)

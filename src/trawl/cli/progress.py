@@ -1,10 +1,13 @@
 """What a person sees while a crawl runs, and when it is done."""
 
 import shlex
+import shutil
 import sys
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -65,10 +68,11 @@ class Progress:
         seconds = max(time.monotonic() - self._began, 0.001)
         outcomes = dict(counts.outcomes)
         parts = [
-            f"{counts.fetched} pages",
+            f"{int(seconds) // 60}:{int(seconds) % 60:02d}",
+            counted(counts.fetched, "page"),
             f"{counts.fetched / seconds:.1f}/s",
             f"{self._run.queued} queued",
-            f"{outcomes.get('duplicate', 0)} duplicates",
+            counted(outcomes.get("duplicate", 0), "duplicate"),
         ]
         errors = {
             name: count
@@ -80,23 +84,59 @@ class Progress:
         return "  ".join(parts)
 
 
+def counted(count: int, noun: str) -> str:
+    """A count with its noun, which gets an s where it needs one."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def told(summary: Mapping[str, Any]) -> str:
     """The summary for people: what was found, where it is, how to search it, and what is left."""
-    found = ", ".join(f"{summary[name]} {name}" for name in ("indexed", "duplicates", "unchanged", "chunks"))
+    found = ", ".join(
+        (
+            f"{summary['indexed']} indexed",
+            counted(summary["duplicates"], "duplicate"),
+            f"{summary['unchanged']} unchanged",
+            counted(summary["chunks"], "chunk"),
+        )
+    )
     lines = [
-        f"{summary['pages']} pages in {summary['seconds']:.1f} s: {found}",
+        f"{counted(summary['pages'], 'page')} in {summary['seconds']:.1f} s: {found}",
         f"  results   {summary['dir']}",
     ]
     if summary["chunks"]:
-        lines.append(f"  search    trawl search 'your question' --dir {shlex.quote(str(summary['dir']))}")
+        folder = shlex.quote(str(summary["dir"]))
+        lines.append(f"  search    {_command()} search 'your question' --dir {folder}")
     for name in ("refused", "failed", "skipped"):
         if summary[name]:
             reasons = ", ".join(f"{count} {reason}" for reason, count in summary[name].items())
-            lines.append(f"  {name:<8}  {reasons}")
+            lines.append(f"  {name:<8}  {reasons}{' (links)' if name == 'skipped' else ''}")
+    lines.extend(f"  note      {note}" for note in summary["notes"])
     if summary["dead_letters"]:
-        lines.append(f"  errors    {summary['dead_letters']} records could not be handled; see dead-letters.jsonl")
-    if summary["queued"]:
-        why = "interrupted" if summary["interrupted"] else "not done"
-        lines.append(f"  {why}: {summary['queued']} URLs are left; run the same command again to go on")
+        records = counted(summary["dead_letters"], "record")
+        lines.append(f"  errors    {records} could not be handled; see {summary['dir']}/dead-letters.jsonl")
+    lines.extend(_left(summary))
     lines.extend(f"  {detail}" for detail in summary["details"])
     return "\n".join(lines)
+
+
+def _left(summary: Mapping[str, Any]) -> list[str]:
+    """What was not done, and how to go on."""
+    if not summary["queued"]:
+        return []
+    urls = f"{counted(summary['queued'], 'URL')} {'is' if summary['queued'] == 1 else 'are'} left"
+    if summary["limit_reached"]:
+        return [f"  the limit of --max-pages is reached: {urls}; a higher one goes on with them"]
+    why = "interrupted" if summary["interrupted"] else "not done"
+    return [f"  {why}: {urls}; run the same command again to go on"]
+
+
+def _command() -> str:
+    """How this command can be called again from here, as one types it."""
+    if shutil.which("trawl"):
+        return "trawl"
+    called = Path(sys.argv[0])
+    if called.name != "trawl":
+        return f"{Path(sys.executable).name} -m trawl"
+    with suppress(ValueError):
+        called = called.absolute().relative_to(Path.cwd())
+    return shlex.quote(str(called))

@@ -9,6 +9,7 @@ import click
 
 from trawl.assembly import crawl_status, newest_folder
 from trawl.cli.options import json_option
+from trawl.cli.progress import counted
 
 
 @click.command(short_help="Show where a crawl stands.")
@@ -22,15 +23,15 @@ def status(folder: Path | None, as_json: bool) -> int:
 
 
 def _told(found: dict[str, Any]) -> str:
-    numbers = ", ".join(f"{found[name]} {name}" for name in ("queued", "leased", "documents", "chunks"))
-    lines = [f"{found['dir']}: {numbers}"]
-    for name in ("outcomes", "refusals", "reasons"):
-        if found[name]:
-            lines.append(f"{name}")
-            lines.extend(f"  {count:>8}  {reason}" for reason, count in found[name].items())
+    stored = f"{counted(found['documents'], 'document')}, {counted(found['chunks'], 'chunk')}"
+    lines = [found["dir"], f"  {stored}; {counted(found['queued'], 'URL')} queued, {found['leased']} in flight"]
+    for heading, counts in (("URLs by outcome", found["reasons"]), ("links not followed", found["refusals"])):
+        if counts:
+            lines.append(heading)
+            lines.extend(f"  {count:>8}  {reason.replace(':', ': ')}" for reason, count in counts.items())
     if found["hosts"]:
-        lines.append("hosts")
-        lines.append("    queued  in flight  admitted  robots       waits")
+        lines.append("hosts, most queued first")
+        lines.append("    queued  in flight  admitted  robots         waits")
         lines.extend(
             f"  {host['queued']:>8}  {host['leased']:>9}  {host['admitted']:>8}  {host['robots']:<11}"
             f"  {host['waits_seconds']:>4.0f} s  {host['origin']}"

@@ -16,6 +16,8 @@ from trawl.extractor.tree import Node
 from trawl.kinds import BlockKind
 
 _HEADINGS: Final = {f"h{level}": level for level in range(1, 7)}
+_CLOSING: Final = re.compile(r"(?:^|(?<=\s))#+$")
+"""What would close a heading (CommonMark 4.2) and not be part of it."""
 _LANGUAGE: Final = re.compile(r"(?:^|\s)(?:language|lang|highlight-source|highlight|brush:?)-?\s?([\w+#.-]+)")
 _BAR: Final = re.compile(r"(?<!\\)\|")
 _FENCE: Final = re.compile(r"`{3,}")
@@ -106,7 +108,7 @@ class _Renderer:
 
     def heading(self, node: Node, level: int) -> Iterator[Rendered]:
         markdown, text = self.inline(node.children)
-        markdown = markdown.replace("\\\n", " ")
+        markdown = _CLOSING.sub(r"\\\g<0>", markdown.replace("\\\n", " "))
         if text:
             yield Rendered(BlockKind.HEADING, "#" * level + " " + markdown, text.replace("\n", " "), level)
         elif markdown:

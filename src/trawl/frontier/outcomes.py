@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 
 from trawl.frontier.retry import HOST_FAILURES, backoff_ms, next_try
 from trawl.kinds import OutcomeClass, Purpose, RobotsState
@@ -91,18 +92,25 @@ class Outcomes:
             await self._store.update_origin(origin, OriginUpdate(robots=state, robots_expires_ms=again))
             return
         self._rules.forget(origin)
+        asked = await self._asked(origin)
+        longest = self._settings.politeness.crawl_delay_seconds_max
+        if asked > longest:
+            _LOG.warning("%s asks for a Crawl-delay of %s s; it is clamped to %s s", origin, asked, longest)
+        robots = OriginUpdate(robots=outcome.robots.state, robots_expires_ms=outcome.robots.expires_at_ms)
+        await self._store.update_origin(origin, self._paced(robots, asked))
+
+    async def pace(self, origin: str) -> None:
+        """Let an origin be paced by the settings as they are now; those of an earlier start may have been others."""
+        await self._store.update_origin(origin, self._paced(OriginUpdate(), await self._asked(origin)))
+
+    async def _asked(self, origin: str) -> float:
+        """The Crawl-delay that its robots.txt asks of us."""
+        return (await self._rules.robots(origin)).crawl_delay(self._settings.fetch.user_agent) or 0.0
+
+    def _paced(self, update: OriginUpdate, asked: float) -> OriginUpdate:
         politeness = self._settings.politeness
-        asked = (await self._rules.robots(origin)).crawl_delay(self._settings.fetch.user_agent) or 0.0
-        delay = delay_seconds(asked, politeness)
-        if asked > politeness.crawl_delay_seconds_max:
-            _LOG.warning("%s asks for a Crawl-delay of %s s; it is clamped to %s s", origin, asked, delay)
-        update = OriginUpdate(
-            robots=outcome.robots.state,
-            robots_expires_ms=outcome.robots.expires_at_ms,
-            delay_ms=int(1000 * delay),
-            concurrency_max=politeness.per_host_concurrency,
-        )
-        await self._store.update_origin(origin, update)
+        delay_ms = int(1000 * delay_seconds(asked, politeness))
+        return replace(update, delay_ms=delay_ms, concurrency_max=politeness.per_host_concurrency)
 
     async def _host(self, origin: str, outcome: FetchOutcome) -> None:
         if outcome.deferred_until_ms is not None:

@@ -3,6 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from trawl.errors import InvalidUrlError
 from trawl.frontier.admission import (
@@ -37,6 +38,7 @@ _CRAWLS_MAX = 256
 _POLICY_MS = 1000
 """A crawl's policy is read again after this time, for another replica may have changed it."""
 _ORIGINS_MAX = 65_536
+_T = TypeVar("_T")
 
 
 class FrontierStage:
@@ -56,6 +58,7 @@ class FrontierStage:
         self._gates: OrderedDict[str, tuple[Millis, Gate]] = OrderedDict()
         self._refused: dict[tuple[str, str], int] = {}
         self._announced: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._paced: OrderedDict[str, None] = OrderedDict()
 
     async def step(self, record: Record) -> Sequence[Record]:
         """Take one record in; the records that follow from it."""
@@ -266,6 +269,8 @@ class FrontierStage:
         if not ruling.allowed:
             await self._outcomes.not_released(request, ruling, now_ms)
             return []
+        if self._first_time(self._paced, request.origin):
+            await self._outcomes.pace(request.origin)
         gate = await self._gate(request.crawl_id)
         policy = gate.policy if gate else CrawlPolicy(crawl_id=request.crawl_id)
         task = FetchTask(
@@ -288,17 +293,23 @@ class FrontierStage:
         )
         return [*await self._sitemaps(request), task]
 
+    @staticmethod
+    def _first_time(known: OrderedDict[_T, None], item: _T) -> bool:
+        """Whether an item is not among the known ones, the newest `_ORIGINS_MAX`; it is from now on."""
+        if item in known:
+            return False
+        known[item] = None
+        if len(known) > _ORIGINS_MAX:
+            known.popitem(last=False)
+        return True
+
     async def _sitemaps(self, request: Request) -> list[Record]:
         """The sitemaps that robots.txt names, once per crawl and origin (again after a restart, then seen).
 
         Their URLs are one step from the seeds, so a crawl of depth 0 fetches its seeds alone.
         """
-        announced = (request.crawl_id, request.origin)
-        if announced in self._announced:
+        if not self._first_time(self._announced, (request.crawl_id, request.origin)):
             return []
-        self._announced[announced] = None
-        if len(self._announced) > _ORIGINS_MAX:
-            self._announced.popitem(last=False)
         urls = (await self._rules.robots(request.origin)).sitemaps
         links = [Link(url=url, depth=1, purpose=Purpose.SITEMAP, found=Found.ROBOTS) for url in urls[:500]]
         return list(by_host(request.crawl_id, f"{request.origin}/robots.txt", links, self._canonical))

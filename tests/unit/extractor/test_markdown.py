@@ -158,6 +158,14 @@ def test_case_35_literal_markdown_characters_are_escaped(text: str, wanted: str)
     assert markdown(f"<p>{text}</p>") == wanted
 
 
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [("#", "\\#"), ("C #", "C \\#"), ("a ###", "a \\###"), ("C#", "C#"), ("<b>#</b>", "**#**")],
+)
+def test_a_heading_that_ends_like_a_closing_sequence_keeps_its_end(text: str, wanted: str) -> None:
+    assert markdown(f"<p>x</p><h2>{text}</h2>") == f"x\n\n## {wanted}"
+
+
 def test_links_without_words_and_permalinks_are_dropped() -> None:
     assert (
         markdown('<h2>Title<a class=headerlink href="#t">¶</a></h2><p><a href="/x"></a>word</p>') == "## Title\n\nword"

@@ -23,6 +23,7 @@ _TABLES: Final = (
         seq INTEGER PRIMARY KEY, document_key INTEGER NOT NULL UNIQUE, name TEXT NOT NULL UNIQUE COLLATE NOCASE,
         line BLOB NOT NULL DEFAULT x'')""",
     "CREATE TABLE IF NOT EXISTS output_state (clean INTEGER NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS output_format (format TEXT PRIMARY KEY) WITHOUT ROWID",
 )
 
 
@@ -49,6 +50,8 @@ class FolderTap:
         self._inline_html = inline_html
         self._name_chars_max = name_chars_max
         self._on_page = on_page
+        self.lacking: tuple[str, ...] = ()
+        """Formats in which documents of earlier runs were not written; known once it is open."""
         self._stale = False
         self._file = -1
         self._packer = zstandard.ZstdCompressor(level=1)
@@ -62,6 +65,7 @@ class FolderTap:
             if clean is None:
                 connection.execute("INSERT INTO output_state VALUES (0)")
             connection.execute("UPDATE output_state SET clean = 0")
+            self.lacking = self._compared(connection)
         with self._told():
             for name in ("markdown", "html"):
                 if name in self._formats:
@@ -116,6 +120,15 @@ class FolderTap:
             self._stale = True
             with self._told():
                 self._remove(f"markdown/{found[0]}.md", f"html/{found[0]}.html")
+
+    def _compared(self, connection: sqlite3.Connection) -> tuple[str, ...]:
+        """The formats of this run that not all documents have; notes which ones all will have after it."""
+        written = connection.execute("SELECT 1 FROM output LIMIT 1").fetchone() is not None
+        complete = {name for (name,) in connection.execute("SELECT format FROM output_format")}
+        kept = self._formats & complete if written else self._formats
+        connection.execute("DELETE FROM output_format")
+        connection.executemany("INSERT INTO output_format VALUES (?)", [(name,) for name in sorted(kept)])
+        return tuple(sorted(self._formats - kept))
 
     @property
     def _jsonl(self) -> Path:

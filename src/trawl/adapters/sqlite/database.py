@@ -58,9 +58,7 @@ class Database:
         try:
             if not read_only:
                 folder.mkdir(parents=True, exist_ok=True)
-            mode = "ro" if read_only else "rwc"
-            uri = f"{self.path.absolute().as_uri()}?mode={mode}"
-            self.connection = sqlite3.connect(uri, uri=True, isolation_level=None, cached_statements=256)
+            self.connection = self._reading() if read_only else self._connected("mode=rwc")
         except (sqlite3.Error, OSError) as error:
             raise self.translated(error) from error
         self._write = _Transaction(self, "BEGIN IMMEDIATE")
@@ -75,6 +73,27 @@ class Database:
             if isinstance(error, sqlite3.Error):
                 raise self.translated(error) from error
             raise
+
+    def _connected(self, how: str) -> sqlite3.Connection:
+        uri = f"{self.path.absolute().as_uri()}?{how}"
+        return sqlite3.connect(uri, uri=True, isolation_level=None, cached_statements=256)
+
+    def _reading(self) -> sqlite3.Connection:
+        """A connection for reading only, also from a folder that nobody may write to.
+
+        A database in WAL mode needs its shared memory file, which can be made beside it only; where it cannot, and no
+        run left a log, nobody is writing, and the database can be read as it stands.
+        """
+        connection = self._connected("mode=ro")
+        try:
+            connection.execute("PRAGMA user_version")
+        except sqlite3.OperationalError:
+            log = self.path.with_name(f"{FILE_NAME}-wal")
+            if log.exists() and log.stat().st_size:
+                raise
+            connection.close()
+            return self._connected("mode=ro&immutable=1")
+        return connection
 
     def write(self) -> "_Transaction":
         """A transaction that may write: committed if its block ends well, else undone."""
@@ -289,9 +308,11 @@ class FolderLock:
         except OSError as error:
             holder = os.pread(self._file, 20, 0).decode("ascii", "replace").strip() or "unknown"
             os.close(self._file)
-            raise StoreInUseError(
+            in_use = StoreInUseError(
                 f"{folder} is in use by another run (process {holder}); wait for it, stop it, or name another folder"
-            ) from error
+            )
+            in_use.holder = int(holder) if holder.isdecimal() else 0
+            raise in_use from error
         try:
             os.ftruncate(self._file, 0)
             os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
