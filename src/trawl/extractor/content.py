@@ -6,7 +6,7 @@ link density and their neighbours; the kept ones are copied with their ancestors
 Markdown, text and blocks are made.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from trawl.extractor.boilerplate import HARD_TAGS, flags, is_seen
@@ -14,6 +14,8 @@ from trawl.extractor.tables import is_data_table
 from trawl.extractor.tree import Node
 
 _SHELL_CHARS: Final = 500
+_NEAR_LINK: Final = 3
+"""So many levels below a link its text counts as the link's."""
 
 
 @dataclass(slots=True)
@@ -29,14 +31,12 @@ class Segment:
     own: int
     """The evidence of the container alone."""
     depth: int
-    parts: list[str] = field(default_factory=list)
+    kind: str
+    text: str = ""
+    chars: int = 0
     link_chars: int = 0
     links: int = 0
     images: int = 0
-    emphasised: int = 0
-    kind: str = "p"
-    text: str = ""
-    chars: int = 0
 
 
 class _Walk:
@@ -46,44 +46,52 @@ class _Walk:
         self.found: list[Segment] = []
         self.unseen = unseen
 
-    def block(self, node: Node, inherited: int, depth: int) -> None:
-        """A block element: its runs of inline content are segments, its block children are walked."""
+    def block(self, node: Node, inherited: int, depth: int, near_link: int = 0) -> None:  # noqa: C901 - calls would cost
+        """A block element: its runs of inline content are segments, its block children are walked.
+
+        A link around blocks (a card) makes their text link text down to `near_link` levels below this element.
+        """
         own = flags(node)
         seen = inherited | own
+        linked = near_link > 0
+        if node.tag == "a":
+            near_link, linked = _NEAR_LINK, True
+        else:
+            near_link -= linked
         items = node.children
         start = -1
         for index, item in enumerate(items):
-            if type(item) is Node and item.blocky:
+            if type(item) is str:
+                if start < 0 and not item.isspace():
+                    start = index
+            elif type(item) is Node and item.blocky:
                 if start >= 0:
-                    self.run(node, start, index, seen, own, depth)
+                    self.close(
+                        Segment(node, start, index, seen, own, depth, node.tag), items[start:index], linked=linked
+                    )
                     start = -1
                 tag = item.tag
                 if tag in HARD_TAGS or not (self.unseen or is_seen(item)):
                     continue
                 if tag == "pre" or (tag == "table" and is_data_table(item)):
-                    self.atom(node, index, item, seen | flags(item), depth)
-                else:
-                    self.block(item, seen, depth + 1)
-            elif start < 0 and not (type(item) is str and item.isspace()):
+                    self.atom(node, index, item, seen, depth)
+                elif item.children:
+                    self.block(item, seen, depth + 1, near_link)
+            elif start < 0:
                 start = index
         if start >= 0:
-            self.run(node, start, len(items), seen, own, depth)
-
-    def run(self, node: Node, start: int, end: int, seen: int, own: int, depth: int) -> None:
-        """A run of inline content; one without text or image is nothing."""
-        segment = Segment(node, start, end, seen, own, depth, kind=node.tag)
-        inside_link = node.tag == "a"
-        _gather(segment, node.children[start:end], linked=inside_link or _linked(node))
-        self.close(segment)
+            self.close(Segment(node, start, len(items), seen, own, depth, node.tag), items[start:], linked=linked)
 
     def atom(self, node: Node, index: int, item: Node, seen: int, depth: int) -> None:
         """A block that is kept or dropped whole."""
-        segment = Segment(node, index, index + 1, seen, flags(item), depth, kind=item.tag)
-        _gather(segment, item.children, linked=False)
-        self.close(segment)
+        own = flags(item)
+        self.close(Segment(node, index, index + 1, seen | own, own, depth, item.tag), item.children, linked=False)
 
-    def close(self, segment: Segment) -> None:
-        segment.text = " ".join("".join(segment.parts).split())
+    def close(self, segment: Segment, items: list[Node | str], *, linked: bool) -> None:
+        """Read the content of a segment; one without text or image is nothing."""
+        parts: list[str] = []
+        _gather(segment, parts, items, linked=linked)
+        segment.text = " ".join("".join(parts).split())
         segment.chars = len(segment.text)
         if segment.chars or segment.images:
             self.found.append(segment)
@@ -106,21 +114,8 @@ def segments(body: Node) -> list[Segment]:
     return walk.found
 
 
-def _linked(node: Node) -> bool:
-    """Whether a link stands around this block (a card): looks three levels up."""
-    parent = node.parent
-    for _ in range(3):
-        if parent is None:
-            return False
-        if parent.tag == "a":
-            return True
-        parent = parent.parent
-    return False
-
-
-def _gather(segment: Segment, items: list[Node | str], *, linked: bool) -> None:
+def _gather(segment: Segment, parts: list[str], items: list[Node | str], *, linked: bool) -> None:
     """Add the text and the links of inline items to the segment."""
-    parts = segment.parts
     for item in items:
         if type(item) is str:
             parts.append(item)
@@ -130,7 +125,7 @@ def _gather(segment: Segment, items: list[Node | str], *, linked: bool) -> None:
             tag = item.tag
             if tag == "a":
                 segment.links += 1
-                _gather(segment, item.children, linked=True)
+                _gather(segment, parts, item.children, linked=True)
             elif tag == "br":
                 parts.append(" ")
             elif tag == "img":
@@ -138,7 +133,7 @@ def _gather(segment: Segment, items: list[Node | str], *, linked: bool) -> None:
             elif tag not in HARD_TAGS and is_seen(item):
                 if item.blocky:
                     parts.append(" ")
-                _gather(segment, item.children, linked=linked)
+                _gather(segment, parts, item.children, linked=linked)
 
 
 def content_tree(body: Node, kept: list[Segment]) -> Node:

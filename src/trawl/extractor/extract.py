@@ -74,11 +74,7 @@ def extract_html(
     if not body.strip():
         return Extraction(reason="empty_body", detail=f"{url} answered with an empty body", charset=charset)
     with _uncollected():
-        page = parse(body, nodes_max=settings.nodes_max, depth_max=settings.depth_max)
-        try:
-            return _from_page(page, url, charset, settings)
-        finally:
-            page.release()
+        return _from_html(body, url, charset, settings)
 
 
 def extract_body(
@@ -117,6 +113,15 @@ def _uncollected() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+def _from_html(html: bytes, url: str, charset: str, settings: ExtractSettings) -> Extraction:
+    """Parse and read; the tree is gone when this returns, so that no collection ever has to look at it."""
+    page = parse(html, nodes_max=settings.nodes_max, depth_max=settings.depth_max)
+    try:
+        return _from_page(page, url, charset, settings)
+    finally:
+        page.release()
 
 
 def _from_page(page: Page, url: str, charset: str, settings: ExtractSettings) -> Extraction:

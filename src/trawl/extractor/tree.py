@@ -16,6 +16,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
+import numpy as np
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 Attrs: TypeAlias = dict[str, str | None]
@@ -37,6 +38,7 @@ _NOT_NESTING: Final = frozenset({
     b"source", b"td", b"th", b"tr", b"track", b"wbr",
 })
 # fmt: on
+_NOTED: Final = _COLLECTED | {"body"}
 _SPECIAL: Final = _SKIPPED | {"script", "head"}
 _NO_ATTRS: Final[Attrs] = {}
 
@@ -120,57 +122,46 @@ def parse(html: bytes, *, nodes_max: int, depth_max: int) -> Page:
 
 
 def _copy(root: LexborNode, page: Page, nodes_max: int, depth_max: int) -> None:  # noqa: C901 - calls would cost
-    """Copy lexbor's tree into the page: depth first without recursion, `path` holds the open elements."""
-    html = _noted(Node("html", root.attributes, None), page)
-    path, parent = [html], html
-    current, nodes, every = root.first_child, 0, page.every
-    while current is not None:
+    """Copy lexbor's tree into the page: depth first without recursion.
+
+    `above` holds, for each open element, the element itself and what follows it in its parent.
+    """
+    parent = _noted(Node("html", root.attributes, None), page)
+    above: list[tuple[Node, LexborNode | None]] = []
+    current, every, children = root.first_child, page.every, parent.children
+    while current is not None or above:
+        if current is None:
+            parent, current = above.pop()
+            children = parent.children
+            continue
         tag = current.tag or ""
         if tag == "-text":
-            parent.children.append(current.text_content or "")
+            children.append(current.text_content or "")
         elif tag not in _SPECIAL:
             attrs = current.attributes
             node = Node(tag, attrs, parent)
-            parent.children.append(node)
+            children.append(node)
             every.append(node)
             if node.blocky and not parent.blocky:
                 _mark_blocky(parent)
-            if tag in _COLLECTED or "itemscope" in attrs or tag == "body":
+            if tag in _NOTED or "itemscope" in attrs:
                 _noted(node, page)
-            nodes += 1
-            if nodes >= nodes_max:
+            if len(every) >= nodes_max:
                 page.truncated = True
                 break
             child = current.first_child
             if child is not None:
-                if len(path) < depth_max:
-                    path.append(node)
-                    parent, current = node, child
+                if len(above) + 1 < depth_max:
+                    above.append((parent, current.next))
+                    parent, current, children = node, child, node.children
                     continue
                 node.children.append(current.text(deep=True))
         elif tag == "script":
             _script(current, page)
         elif tag == "head":
             _head(current, page)
-        following = current.next
-        if following is None:
-            following = _above(current, path)
-            parent = path[-1]
-        current = following
-    page.nodes = nodes
-
-
-def _above(node: LexborNode, path: list[Node]) -> LexborNode | None:
-    """What follows a last child in document order; the elements that end with it leave the path."""
-    following = None
-    while following is None and len(path) > 1:
-        path.pop()
-        above = node.parent
-        if above is None:
-            return None
-        node = above
-        following = node.next
-    return following
+        current = current.next
+    page.nodes = len(every)
 
 
 def _mark_blocky(node: Node | None) -> None:
@@ -214,9 +205,14 @@ def _bounded(html: bytes) -> bytes:
     """The input with what would make the parser quadratic taken out; ordinary pages pass untouched."""
     if _has_gap(html, _SUSPECT_TAG_BYTES):
         html = _HUGE_TAG.sub(_without_huge_tag, html)
-    if len(html) > 2 * _SUSPECT_TAGS_MIN and html.count(b"<") > _SUSPECT_TAGS_MIN and _depth_over(html):
+    if len(html) > 2 * _SUSPECT_TAGS_MIN and _count(html, b"<") > _SUSPECT_TAGS_MIN and _depth_over(html):
         html = _flattened(html)
     return html
+
+
+def _count(html: bytes, byte: bytes) -> int:
+    """How often a byte occurs; `bytes.count` takes four times as long."""
+    return int(np.count_nonzero(np.frombuffer(html, np.uint8) == ord(byte)))
 
 
 def _has_gap(html: bytes, gap_bytes: int) -> bool:
