@@ -158,9 +158,10 @@ _CONSENT_TEXT: Final = re.compile(
     re.IGNORECASE,
 )
 _CODE_LEAK: Final = re.compile(
-    r"\b(var|let|const)\s+\w+\s*=|\$\(function|\bfunction\s*\w*\([^)]*\)\s*\{|[.#][\w-]+\s*\{[^}]*:[^}]*\}|"
+    r"\b(var|let|const)\s+\w+\s*=|\$\(function|\bfunction\s*\w*\([^()]*+\)\s*\{|[.#][\w-]+\s*\{[^{}:]*+:[^{}]*+\}|"
     r"(background|margin|padding|display)\s*:\s*[\w#-]+\s*;|window\.\w+\s*=|document\.(getElementById|write)"
 )
+"""No repetition reads past the next opening of its kind: from each of many openings to the end would be quadratic."""
 
 
 def is_consent_text(text: str) -> bool:

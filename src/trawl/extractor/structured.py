@@ -17,9 +17,13 @@ Item: TypeAlias = dict[str, Any]
 _ITEMS_MAX: Final = 500
 _DEPTH_MAX: Final = 40
 _BLOCK_CHARS_MAX: Final = 2_000_000
+_CLOSERS_CHARS_MAX: Final = 256
 _WRAPPERS: Final = re.compile(r"^(?:\s|<!--|-->|//\s*<!\[CDATA\[|<!\[CDATA\[|/\*\s*<!\[CDATA\[\s*\*/|//(?=\s))+")
 _CLOSERS: Final = re.compile(r"(?:\s|;|//\s*\]\]>|\]\]>|/\*\s*\]\]>\s*\*/|-->|//(?=\s*$))+$")
-_STRING_OR_COMMENT: Final = re.compile(r'"(?:[^"\\]|\\.)*"|/\*.*?\*/|//[^\n]*|<!--.*?-->|,(?=\s*[}\]])', re.DOTALL)
+_STRING_OR_COMMENT: Final = re.compile(
+    r'"(?:[^"\\]|\\.)*+"?|/\*.*?(?:\*/|\Z)|//[^\n]*|<!--.*?(?:-->|\Z)|,(?=\s*[}\]])', re.DOTALL
+)
+"""What has no end reaches to the end of the text: looking on behind its start would be quadratic."""
 _BETWEEN: Final = re.compile(r"[\s,;]*")
 _CONTROL: Final = re.compile(r"[\x00-\x1f]")
 _TYPE_NAME: Final = re.compile(r"^(?:https?:/+(?:www\.)?schema\.org/|schema:)?(\w[\w.-]*)$")
@@ -103,7 +107,8 @@ def json_values(block: str) -> list[Any]:
     """The JSON values of one script: plain, else with wrappers, comments, trailing commas and semicolons taken out."""
     if len(block) > _BLOCK_CHARS_MAX:
         return []
-    text = _CLOSERS.sub("", _WRAPPERS.sub("", block))
+    text = _WRAPPERS.sub("", block).rstrip()
+    text = text[:-_CLOSERS_CHARS_MAX] + _CLOSERS.sub("", text[-_CLOSERS_CHARS_MAX:])
     if not text:
         return []
     for attempt in (_as_written, _repaired):

@@ -147,6 +147,11 @@ HOSTILE = {
     "spans": "<table>" + "<tr><td rowspan=100 colspan=100>x</td></tr>" * 3_000 + "</table>",
     "classes": '<p class="' + "ab " * 100_000 + '">x',
     "microdata": '<div itemscope itemtype="http://schema.org/Product">' * 5_000,
+    "rules of style": "<p>" + ".a {" * 200_000,
+    "functions": "<p>" + "function(" * 200_000,
+    "JSON-LD, closers before the end": '<script type="application/ld+json">{}' + " ;" * 300_000 + "x</script>",
+    "JSON-LD, no end of a string": '<script type="application/ld+json">{' + '"\\' * 300_000 + "</script>",
+    "JSON-LD, no end of a comment": '<script type="application/ld+json">{' + "<!--" * 200_000 + "</script>",
 }
 
 

@@ -91,6 +91,11 @@ def test_the_result_is_bounded_in_bytes() -> None:
     assert set(data_of(html, 1000)) == {"schema.org/Product"}
 
 
+@pytest.mark.parametrize("tail", ['"no end', "/* no end", "<!-- no end", ";" * 1_000, " " * 1_000 + "//", "]]>;"])
+def test_a_value_survives_what_has_no_end_behind_it(tail: str) -> None:
+    assert json_values('{"a": [1,], "b": 2} ' + tail) == [{"a": [1], "b": 2}]
+
+
 @pytest.mark.parametrize(
     "block", ["[" * 50_000, '{"a":' * 50_000, '{"@graph":[' * 500 + "]}" * 500, '{"a": 1e999}', "NaN"]
 )
