@@ -8,10 +8,9 @@ piece begins with the last sentences of the piece before it, up to `chunk_overla
 
 import re
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import xxhash
 
@@ -30,8 +29,10 @@ HEADING_LEVELS_MAX: Final = 8
 _TARGET_SHARE: Final = 1.6
 # Pieces cut at random places until each is under a limit are about 0.6 of that limit long.
 
+_HEADING: Final = BlockKind.HEADING
+_TABLE: Final = BlockKind.TABLE
+_CODE: Final = BlockKind.CODE
 _SEPARATOR: Final = "\n\n"
-_SPACE: Final = re.compile(r"\s+")
 _FENCES: Final = ("```", "~~~")
 _TABLE_RULE: Final = frozenset(" \t:|-")
 
@@ -44,23 +45,19 @@ class Passage:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Section:
-    """The content blocks between two headings."""
+class _Section(NamedTuple):
+    """What stands between two headings: the text of each block, and whether it is a table or code."""
 
     heading_path: tuple[str, ...]
-    blocks: tuple[Block, ...]
+    bodies: list[tuple[str, BlockKind]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Rendered:
-    """One block, or a part of a large one, as text."""
+class _Rendered(NamedTuple):
+    """One block as text that may be joined with its neighbours."""
 
     text: str
     atomic: bool = False
     """It is not cut any further."""
-    alone: bool = False
-    """It is a chunk of its own, joined to nothing."""
 
 
 def chunk_document(document: ExtractedDocument, settings: IndexSettings) -> tuple[Chunk, ...]:
@@ -71,13 +68,15 @@ def chunk_document(document: ExtractedDocument, settings: IndexSettings) -> tupl
     """
     blocks = document.blocks or blocks_from_markdown(document.markdown) or _text_blocks(document.text)
     permitted = permitted_purposes(document.evidence)
-    seen: Counter[bytes] = Counter()
+    seen: dict[bytes, int] = {}
     chunks = []
     for position, passage in enumerate(passages(blocks, settings)):
         identity = _identity(document.document_key, passage)
+        ordinal = seen.get(identity, 0)
+        seen[identity] = ordinal + 1
         chunks.append(
             Chunk(
-                chunk_id=_chunk_id(identity, seen[identity]),
+                chunk_id=_chunk_id(identity, ordinal),
                 document_key=document.document_key,
                 crawl_id=document.crawl_id,
                 url=document.final_url,
@@ -91,7 +90,6 @@ def chunk_document(document: ExtractedDocument, settings: IndexSettings) -> tupl
                 permitted=permitted,
             )
         )
-        seen[identity] += 1
     return tuple(chunks)
 
 
@@ -102,8 +100,8 @@ def passages(blocks: Iterable[Block], settings: IndexSettings) -> Iterator[Passa
     """
     sections = list(_sections(blocks))
     for index, section in enumerate(sections):
-        if section.blocks:
-            yield from (Passage(section.heading_path, text) for text in _pieces(section.blocks, settings))
+        if section.bodies:
+            yield from (Passage(section.heading_path, text) for text in _pieces(section.bodies, settings))
             continue
         following = sections[index + 1].heading_path if index + 1 < len(sections) else ()
         leads = (
@@ -150,26 +148,32 @@ def _sections(blocks: Iterable[Block]) -> Iterator[_Section]:
     """The blocks parted at every heading, and wherever the heading path changes without one."""
     cleaned: dict[tuple[str, ...], tuple[str, ...]] = {}
     path: tuple[str, ...] = ()
-    content: list[Block] = []
+    content: list[tuple[str, BlockKind]] = []
     opened = False
     for block in blocks:
-        heading = block.kind is BlockKind.HEADING
-        if block.heading_path not in cleaned:
-            cleaned[block.heading_path] = _clean_path(block.heading_path)
-        own = _own_path(block, cleaned[block.heading_path]) if heading else cleaned[block.heading_path]
+        heading = block.kind is _HEADING
+        own = cleaned.get(block.heading_path)
+        if own is None:
+            own = cleaned[block.heading_path] = _clean_path(block.heading_path)
+        body = ""
+        if heading:
+            title = _clean(block.text)
+            own = _own_path(title[:HEADING_CHARS_MAX], own)
+            body = block.text.strip() if len(title) > HEADING_CHARS_MAX else ""
+        else:
+            body = _body(block)
         if heading or own != path:
             if content or opened:
-                yield _Section(path, tuple(content))
+                yield _Section(path, content)
             path, content, opened = own, [], heading
-        if len(_clean(block.text)) > HEADING_CHARS_MAX if heading else _body(block):
-            content.append(block)
+        if body:
+            content.append((body, block.kind))
     if content or opened:
-        yield _Section(path, tuple(content))
+        yield _Section(path, content)
 
 
-def _own_path(heading: Block, above: tuple[str, ...]) -> tuple[str, ...]:
+def _own_path(title: str, above: tuple[str, ...]) -> tuple[str, ...]:
     """The path of what follows a heading, whether or not its own path already ends with it."""
-    title = _clean(heading.text)[:HEADING_CHARS_MAX]
     if not title or (above and above[-1] == title):
         return above
     return (*above, title)[-HEADING_LEVELS_MAX:]
@@ -180,26 +184,28 @@ def _clean_path(path: Sequence[str]) -> tuple[str, ...]:
 
 
 def _clean(title: str) -> str:
-    return _SPACE.sub(" ", title).strip()
+    return " ".join(title.split())
 
 
 def _body(block: Block) -> str:
     """A block's text: Markdown where the structure matters, else words without markup (a rule or image has none)."""
-    if block.kind in {BlockKind.TABLE, BlockKind.CODE}:
+    if block.kind is _TABLE or block.kind is _CODE:
         return (block.markdown or block.text).strip("\n")
     return block.text.strip()
 
 
-def _pieces(blocks: Sequence[Block], settings: IndexSettings) -> Iterator[str]:
+def _pieces(bodies: Sequence[tuple[str, BlockKind]], settings: IndexSettings) -> Iterator[str]:
     """The texts of the chunks of one section."""
     run: list[_Rendered] = []
-    for part in (part for block in blocks for part in _render(block, settings)):
-        if part.alone:
+    for text, kind in bodies:
+        if kind is not _TABLE and kind is not _CODE:
+            run.append(_Rendered(text))
+        elif len(text) <= settings.chunk_chars_max:
+            run.append(_Rendered(text, atomic=True))
+        elif framed := list(_framed(text, kind, settings)):
             yield from _run_pieces(run, settings)
-            yield part.text
+            yield from framed
             run = []
-        else:
-            run.append(part)
     yield from _run_pieces(run, settings)
 
 
@@ -247,22 +253,16 @@ def _overlap_start(before: Span, span: Span, strong: Sequence[int], settings: In
     return min(strong[first], span.start) if first < len(strong) else span.start
 
 
-def _render(block: Block, settings: IndexSettings) -> Iterator[_Rendered]:
-    """A block as text; a table or code block over the hard limit as several, each with header or fence."""
-    text = _body(block)
-    if block.kind not in {BlockKind.TABLE, BlockKind.CODE}:
-        yield _Rendered(text)
-    elif len(text) <= settings.chunk_chars_max:
-        yield _Rendered(text, atomic=True)
-    else:
-        head, body, foot = _frame(block.kind, text)
-        size_max = _size_max(settings) - len(head) - len(foot)
-        if size_max < _size_max(settings) // 2:  # a frame that fills half of each piece is not worth repeating
-            head, body, foot, size_max = "", text, "", _size_max(settings)
-        for span in cut(body, line_places(body, size_max=size_max), size_max):
-            piece = body[span.start : span.end].strip("\n")
-            if piece.strip():
-                yield _Rendered(head + piece + foot, alone=True)
+def _framed(text: str, kind: BlockKind, settings: IndexSettings) -> Iterator[str]:
+    """A table or code block over the hard limit as several texts, each with header or fence."""
+    head, body, foot = _frame(kind, text)
+    size_max = _size_max(settings) - len(head) - len(foot)
+    if size_max < _size_max(settings) // 2:  # a frame that fills half of each piece is not worth repeating
+        head, body, foot, size_max = "", text, "", _size_max(settings)
+    for start, end in cut(body, line_places(body, size_max=size_max), size_max):
+        piece = body[start:end].strip("\n")
+        if piece.strip():
+            yield head + piece + foot
 
 
 def _frame(kind: BlockKind, text: str) -> tuple[str, str, str]:

@@ -9,9 +9,8 @@ them; counting characters from the start would move every cut behind an edit.
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,11 +22,13 @@ MARGIN_SHARE: Final = 4
 Offsets: TypeAlias = npt.NDArray[np.int64]
 Priorities: TypeAlias = npt.NDArray[np.uint64]
 
-# Anchored and possessive, so that no run of dots or spaces is scanned more than once.
+# Possessive, so that no run of dots or spaces is scanned more than once; and begun by one set of characters, for which
+# the engine scans a text ten times faster than for alternatives.
 _SENTENCE_END: Final = re.compile(
-    "(?<![.!?\u2026])[.!?\u2026]++[\"'\u201d\u2019\u00bb)\\]]*+\\s++(?![a-z])"
-    "|[\u3002\uff01\uff1f\uff61][\"'\u201d\u2019\u300d\u300f\uff09]*+\\s*+"
-    "|\\n\\s*+"
+    "[.!?\u2026\u3002\uff01\uff1f\uff61\\n](?:"
+    "(?<=[.!?\u2026])(?<![.!?\u2026]{2})[.!?\u2026]*+[\"'\u201d\u2019\u00bb)\\]]*+\\s++(?![a-z])"
+    "|(?<=[\u3002\uff01\uff1f\uff61])[\"'\u201d\u2019\u300d\u300f\uff09]*+\\s*+"
+    "|(?<=\\n)\\s*+)"
 )
 _WORD_END: Final = re.compile(r"\s+")
 
@@ -40,16 +41,14 @@ class Strength(IntEnum):
     WORD = 2
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Place:
+class Place(NamedTuple):
     """An offset, in characters, at which a new piece may begin."""
 
     offset: int
     strength: Strength
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """A piece of a text from `start` up to, not including, `end`, in characters."""
 
     start: int
@@ -115,11 +114,11 @@ def _best_place(positions: Offsets, priorities: Priorities, first: int, last: in
 
 def _priorities(text: str, places: Sequence[Place]) -> Priorities:
     """One number a position, least first to be cut at: the strength, then the hash of what follows up to the next."""
-    ends = [*(place.offset for place in places[1:]), len(text)]
+    digest = xxhash.xxh3_64_intdigest
+    ends = [*(offset for offset, _ in places[1:]), len(text)]
     values = [
-        (place.strength << 62)
-        | (xxhash.xxh3_64_intdigest(text[place.offset : end].strip().encode("utf-8", "replace")) >> 2)
-        for place, end in zip(places, ends, strict=True)
+        (strength << 62) | (digest(text[offset:end].strip().encode("utf-8", "replace")) >> 2)
+        for (offset, strength), end in zip(places, ends, strict=True)
     ]
     return np.array([0, *values, 0], dtype=np.uint64)
 
