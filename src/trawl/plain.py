@@ -27,6 +27,7 @@ from functools import cache
 from operator import attrgetter
 from typing import Any, ClassVar, Final, Protocol, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
+import msgspec
 import zstandard
 
 from trawl import records
@@ -104,24 +105,27 @@ def _encode_type(hint: Any, *, raw_bytes: bool) -> _Convert | None:
         return attrgetter("_value_")  # a third of the cost of `value`
     if hint is bytes:
         return None if raw_bytes else _base64
-    return None
+    return _finite if hint is float else None
+
+
+def _finite(value: float) -> float:
+    if not math.isfinite(value):
+        raise ValueError(f"{value} has no place in JSON, nor in a record")
+    return value
 
 
 def _base64(data: bytes) -> str:
     return binascii.b2a_base64(data, newline=False).decode("ascii")
 
 
-_JSON_ENCODER: Final = json.JSONEncoder(
-    ensure_ascii=False, allow_nan=False, separators=(",", ":"), check_circular=False
-)
+_JSON_ENCODER: Final = msgspec.json.Encoder()
 
 
 def _json_bytes(plain: dict[str, Any]) -> bytes:
-    text = _JSON_ENCODER.encode(plain)
     try:
-        return text.encode()
+        return _JSON_ENCODER.encode(plain)
     except UnicodeEncodeError:
-        return scalar_text(text).encode()
+        return scalar_text(json.dumps(plain, ensure_ascii=False, separators=(",", ":"))).encode()
 
 
 def scalar_text(text: str) -> str:

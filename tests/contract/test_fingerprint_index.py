@@ -116,9 +116,34 @@ async def test_the_threshold_may_be_raised_over_a_filled_index(fingerprints: Fin
 
 async def test_a_document_of_another_request_is_an_alias(fingerprints: FingerprintIndex) -> None:
     await check(fingerprints, fingerprint(1))
-    verdict = await check(fingerprints, fingerprint(1, "other text", request_key=5, fetch_id=6))
-    assert verdict == DedupVerdict(kind="alias", duplicate_of=1, duplicate_of_url="https://a.example/1")
+    alias = DedupVerdict(kind="alias", duplicate_of=1, duplicate_of_url="https://a.example/1")
+    other = {"request_key": 5, "fetch_id": 6}
+    assert await check(fingerprints, fingerprint(1, **other, fetched_at_ms=2000)) == alias, "the same text"
+    assert await check(fingerprints, fingerprint(1, "older", **other, fetched_at_ms=999)) == alias
+    redirected = fingerprint(1, "newer", **other, fetched_at_ms=2000, direct=False)
+    assert await check(fingerprints, redirected) == alias, "its own URL is requested"
     assert await check(fingerprints, fingerprint(1)) == NEW
+
+
+@pytest.mark.parametrize("direct", [True, False])
+async def test_a_newer_text_by_another_request_takes_a_redirects_document_over(
+    fingerprints: FingerprintIndex, direct: bool
+) -> None:
+    first = fingerprint(1, "old text", direct=False)
+    await check(fingerprints, first)
+    await fingerprints.commit(1, first.fetch_id)
+    newer = fingerprint(1, "new text", request_key=5, fetch_id=6, fetched_at_ms=2000, direct=direct)
+    verdict = await check(fingerprints, newer)
+    assert (verdict.kind, verdict.previous_sha256) == ("changed", sha256("old text"))
+    assert (await check(fingerprints, first)).kind == "alias"
+    assert await check(fingerprints, newer) == verdict
+    assert await fingerprints.size() == 1
+
+
+async def test_one_fetch_with_another_text_is_judged_anew(fingerprints: FingerprintIndex) -> None:
+    await check(fingerprints, fingerprint(2, "taken"))
+    await check(fingerprints, fingerprint(1, "before the crash"))
+    assert (await check(fingerprints, fingerprint(1, "taken"))).kind == "exact"
 
 
 async def test_a_redelivery_gets_the_same_verdict_again(fingerprints: FingerprintIndex) -> None:

@@ -408,6 +408,34 @@ def test_a_second_run_brings_changed_pages_up_to_date(visited_twice: Twice) -> N
     assert all(stale not in hit["text"] for hit in found)
 
 
+def test_a_duplicate_comes_back_when_its_original_changes(web: FakeWeb, tmp_path: Path) -> None:
+    shared, etag = article("shared").body, '"1"'
+    pages = {"/": article("home", links=["/one", "/two"]), "/one": Reply(body=shared, etag=etag)}
+    web.add(Site("twins.test", {**pages, "/two": Reply(body=shared, etag=etag)}))
+    assert crawl(web, "http://twins.test/", out=tmp_path).summary["duplicates"] == 1
+    twins = {row["url"]: row["duplicate_of"] for row in Corpus(tmp_path).rows}
+    (original,) = set(twins.values()) - {None}
+    copy = next(url for url, of in twins.items() if of)
+    path = original.removeprefix("http://twins.test")
+    web.add(Site("twins.test", {**pages, "/two": Reply(body=shared, etag=etag), path: article("another text")}))
+    crawl(web, "http://twins.test/", out=tmp_path)
+    corpus = Corpus(tmp_path)
+    corpus.consistent()
+    assert {row["url"]: row["duplicate_of"] for row in corpus.rows}[copy] is None
+    assert corpus.markdown(copy)
+
+
+def test_a_page_lives_on_when_the_redirect_that_found_it_first_is_gone(web: FakeWeb, tmp_path: Path) -> None:
+    web.add(Site("moved.test", {"/old": redirects.redirect("/a"), "/a": article("first text")}))
+    crawl(web, "http://moved.test/old", out=tmp_path)
+    web.add(Site("moved.test", {"/a": article("second text")}))
+    crawl(web, "http://moved.test/old", "http://moved.test/a", out=tmp_path)
+    corpus = Corpus(tmp_path)
+    assert corpus.urls == {"http://moved.test/a"}
+    assert article("second text").body.decode().split("<p>")[1][:50] in corpus.markdown("http://moved.test/a")
+    corpus.consistent()
+
+
 def test_fresh_begins_anew_and_leaves_other_files_alone(web: FakeWeb, tmp_path: Path) -> None:
     web.add(Site("fresh.test", {"/": article("one", links=["/old"]), "/old": article("old")}))
     crawl(web, "http://fresh.test/", out=tmp_path)

@@ -1,10 +1,12 @@
 """Politeness as the server sees it: gaps, pauses and concurrency by its own clock."""
 
+import subprocess
+import time
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
-from tests.e2e.running import Corpus, crawl, trawl
+from tests.e2e.running import TRAWL, Corpus, crawl, environment, through, trawl
 from tests.site import FakeWeb, Site
 from tests.site.responders import delays, limits, robots
 from tests.site.responders.mirrors import article
@@ -171,3 +173,18 @@ def test_another_delay_holds_at_once_for_hosts_that_are_known(web: FakeWeb, tmp_
     gaps = web.gaps("anew.test")[began + 1 :]
     assert min(gaps) >= 0.3 - CLOCK
     assert max(gaps) < 1.5, "the delay of 2 s is forgotten"
+
+
+def test_a_crawl_delay_is_kept_over_kill_9(web: FakeWeb, tmp_path: Path) -> None:
+    web.add(site("killed.test", 12, "User-agent: *\nCrawl-delay: 1.5\n"))
+    command = ["http://killed.test/", "--out", tmp_path, *through(web), "--json"]
+    lazy = environment(TRAWL_EMBEDDED_COMMIT_SECONDS="2", TRAWL_POLITENESS_HORIZON_SECONDS="0.05")
+    for wanted in range(3, 7):  # the first two hits are robots.txt and the page that shows that it is known
+        running = subprocess.Popen([*TRAWL, "crawl", *map(str, command)], env=lazy, stdout=subprocess.DEVNULL)
+        until = time.monotonic() + 30
+        while len(web.hits("killed.test")) < wanted and time.monotonic() < until:
+            time.sleep(0.002)
+        running.kill()
+        running.wait()
+    assert len(web.hits("killed.test")) >= 6
+    assert min(web.gaps("killed.test")) >= 1.5 - CLOCK

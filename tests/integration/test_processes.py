@@ -6,6 +6,7 @@ import signal
 import sys
 import time
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
@@ -33,6 +34,12 @@ def work(order: str) -> str:
         case _:
             pass
     return order
+
+
+@pytest.fixture(autouse=True)
+def found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let workers find this module, which is not installed."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
 
 
 @pytest.fixture
@@ -116,3 +123,14 @@ def alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+async def test_no_module_of_the_current_folder_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("pickle", "random", "struct", "trawl"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('hijacked')", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    pool: ProcessPool[str, str] = ProcessPool(work, 1, 5.0)
+    try:
+        assert await pool("fine") == "fine"
+    finally:
+        await pool.close()

@@ -37,7 +37,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
 """For each module or package of trawl, those that it may import besides itself."""
 
 COMPUTATION = frozenset(
-    {"ada_url", "lxml", "numpy", "publicsuffixlist", "selectolax", "trafilatura", "xxhash", "zstandard"}
+    {"ada_url", "lxml", "msgspec", "numpy", "publicsuffixlist", "selectolax", "trafilatura", "xxhash", "zstandard"}
 )
 """Outside libraries that compute and touch nothing; allowed everywhere."""
 TERMINAL = frozenset({"click", "markdown_it", "rich"})

@@ -103,7 +103,8 @@ class _Worker:
     @classmethod
     async def started(cls, task: Task) -> "_Worker":
         """A process that is ready to be called; in a session of its own, so that Ctrl-C is ours alone."""
-        command = (sys.executable, "-c", "from trawl.adapters.worker import main; main()")
+        # -P: no module of the folder that the command was called in comes before the ones that are meant.
+        command = (sys.executable, "-P", "-c", "from trawl.adapters.worker import main; main()")
         process = await asyncio.create_subprocess_exec(
             *command,
             stdin=PIPE,

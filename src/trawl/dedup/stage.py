@@ -6,8 +6,9 @@ from dataclasses import replace
 from trawl.dedup.namespace import namespace_of
 from trawl.kinds import DUPLICATE_WITHDRAWAL, Novelty, OutcomeClass, Stage
 from trawl.ports import Clock, DedupVerdict, Fingerprint, FingerprintIndex, Tap
-from trawl.records import ExtractedDocument, FetchOutcome, Payload, Record, UniqueDocument
+from trawl.records import ExtractedDocument, FetchOutcome, Payload, Record, UniqueDocument, Validators
 from trawl.settings import DedupSettings
+from trawl.url import request_key
 
 
 class DedupStage:
@@ -59,6 +60,7 @@ class DedupStage:
             sha256=document.content_sha256,
             simhash=document.simhash,
             version=document.fingerprint_version,
+            direct=document.request_key == request_key(document.crawl_id, document.final_url),
             near=document.simhash_tokens >= self._settings.tokens_min,
         )
 
@@ -88,7 +90,13 @@ class DedupStage:
             "near_duplicate" if near else "exact_duplicate",
             detail if near else f"same text as {verdict.duplicate_of_url}",
         )
-        told = replace(outcome, duplicate_of=verdict.duplicate_of, duplicate_of_url=verdict.duplicate_of_url)
+        told = replace(
+            outcome,
+            duplicate_of=verdict.duplicate_of,
+            duplicate_of_url=verdict.duplicate_of_url,
+            # A 304 would hide its text for ever, also once the original has another or is gone.
+            validators=Validators(),
+        )
         return [_withdrawal(document, DUPLICATE_WITHDRAWAL, verdict), told]
 
     async def _withdraw(self, document: ExtractedDocument) -> Sequence[Record]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from trawl.fingerprint import hamming
-from trawl.ports import DedupVerdict, Fingerprint
+from trawl.ports import DedupVerdict, Fingerprint, outlives
 from trawl.records import Key, Millis
 
 
@@ -59,8 +59,15 @@ class MemoryFingerprintIndex:
     def _known(self, known: _Document, asked: Fingerprint) -> DedupVerdict | None:
         stored = known.fingerprint
         if stored.request_key != asked.request_key:
+            if outlives(
+                asked,
+                owner_direct=stored.direct,
+                owner_sha256=stored.sha256,
+                owner_fetched_at_ms=stored.fetched_at_ms,
+            ):
+                return None
             return DedupVerdict(kind="alias", duplicate_of=stored.document_key, duplicate_of_url=stored.url)
-        if stored.fetch_id == asked.fetch_id:
+        if (stored.fetch_id, stored.sha256) == (asked.fetch_id, asked.sha256):
             return known.verdict
         if stored.fetched_at_ms > asked.fetched_at_ms:
             return DedupVerdict(kind="stale")

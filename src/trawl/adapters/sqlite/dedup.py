@@ -6,23 +6,25 @@ from typing import Any, Final
 from trawl.adapters.sqlite.database import Database
 from trawl.adapters.sqlite.sizes import add_size, size_of
 from trawl.fingerprint import BAND_THRESHOLD_MAX, NEAR_DUPLICATE_BITS_MAX, bands, hamming
-from trawl.ports import DedupVerdict, Fingerprint
+from trawl.ports import DedupVerdict, Fingerprint, outlives
 from trawl.records import Key, Millis
 
 _KNOWN: Final = (
     "SELECT seq, request_key, fetch_id, fetched_at_ms, sha256, simhash, committed, verdict, previous_sha256,"
-    " previous_simhash, url, space FROM fingerprint WHERE document_key = ?"
+    " previous_simhash, url, space, direct FROM fingerprint WHERE document_key = ?"
 )
 _SEQ, _REQUEST, _FETCH, _FETCHED, _SHA256, _SIMHASH, _COMMITTED, _VERDICT, _OLD_SHA256, _OLD_SIMHASH, _URL, _SPACE = (
     range(12)
 )
+_DIRECT: Final = 12
 _SAME: Final = (
     "SELECT document_key, url FROM fingerprint INDEXED BY fingerprint_sha256"
     " WHERE sha256 = ? AND space = ? AND document_key <> ? ORDER BY seq LIMIT 1"
 )
 _INSERT: Final = (
     "INSERT INTO fingerprint (document_key, space, sha256, simhash, near, request_key, fetch_id, fetched_at_ms,"
-    " committed, verdict, previous_sha256, previous_simhash, url) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    " direct, committed, verdict, previous_sha256, previous_simhash, url)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 
 
@@ -81,13 +83,17 @@ class SqliteFingerprintIndex:
 
 def _known(connection: sqlite3.Connection, known: tuple[Any, ...], asked: Fingerprint) -> DedupVerdict | None:
     """The verdict on a document that is known, unless its text is to be judged anew."""
+    sha256 = known[_SHA256].hex()
     if known[_REQUEST] != asked.request_key:
+        direct, fetched_at_ms = bool(known[_DIRECT]), known[_FETCHED]
+        if outlives(asked, owner_direct=direct, owner_sha256=sha256, owner_fetched_at_ms=fetched_at_ms):
+            return None
         return DedupVerdict(kind="alias", duplicate_of=asked.document_key, duplicate_of_url=known[_URL])
-    if known[_FETCH] == asked.fetch_id:
+    if known[_FETCH] == asked.fetch_id and sha256 == asked.sha256:
         return _verdict(known)
     if known[_FETCHED] > asked.fetched_at_ms:
         return DedupVerdict(kind="stale")
-    same = known[_SHA256].hex() == asked.sha256 and known[_COMMITTED]
+    same = sha256 == asked.sha256 and known[_COMMITTED]
     if not same or known[_SPACE] != _space(connection, asked.namespace, asked.version):
         return None
     connection.execute(
@@ -143,7 +149,7 @@ def _store(
     connection: sqlite3.Connection, asked: Fingerprint, space: int, verdict: DedupVerdict, threshold: int
 ) -> None:
     previous = bytes.fromhex(verdict.previous_sha256) if verdict.previous_sha256 else None
-    fetch = (asked.request_key, asked.fetch_id, asked.fetched_at_ms)
+    fetch = (asked.request_key, asked.fetch_id, asked.fetched_at_ms, asked.direct)
     content = (asked.document_key, space, bytes.fromhex(asked.sha256), asked.simhash, asked.near)
     judged = (False, verdict.kind, previous, verdict.previous_simhash, asked.url)
     seq = connection.execute(_INSERT, (*content, *fetch, *judged)).lastrowid

@@ -28,8 +28,16 @@ _OBSERVE: Final = (
 )
 
 
+_RESTART_MS: Final = 200
+"""No process is up again sooner than this after it was killed."""
+
+
 class SqlitePolitenessStore:
-    """When hosts and addresses were and may be fetched, for the one process of a folder."""
+    """When hosts and addresses were and may be fetched, for the one process of a folder.
+
+    A slot that a crash at once could shorten, and any block, is on disk before it is given out: the next process must
+    know of a request that has left.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -57,6 +65,8 @@ class SqlitePolitenessStore:
             if at_ms > now_ms + horizon_ms:
                 return Reservation(granted=False, at_ms=at_ms, gap_required_ms=interval_ms)
             connection.execute(_START, (key, at_ms))
+        if interval_ms > _RESTART_MS:
+            self._database.commit()
         self._last_permit += 1
         permits[self._last_permit] = at_ms + permit_ms
         self._permits[key] = permits
@@ -77,6 +87,7 @@ class SqlitePolitenessStore:
         """Grant nothing before that time; never shortens a block."""
         with self._database.write() as connection:
             connection.execute(_BLOCK, (key, until_ms))
+        self._database.commit()
 
     async def observe(self, key: str, *, response_ms: float | None, failed: bool, throttled: bool) -> PolitenessState:
         """Learn from an answer; the new state."""

@@ -79,7 +79,8 @@ _DOCUMENTS: Final = (
     """CREATE TABLE fingerprint (
         seq INTEGER PRIMARY KEY, document_key INTEGER NOT NULL UNIQUE, space INTEGER NOT NULL, sha256 BLOB NOT NULL,
         simhash INTEGER NOT NULL, near INTEGER NOT NULL, request_key INTEGER NOT NULL, fetch_id INTEGER NOT NULL,
-        fetched_at_ms INTEGER NOT NULL, committed INTEGER NOT NULL DEFAULT 0, verdict TEXT NOT NULL,
+        fetched_at_ms INTEGER NOT NULL, direct INTEGER NOT NULL, committed INTEGER NOT NULL DEFAULT 0,
+        verdict TEXT NOT NULL,
         previous_sha256 BLOB, previous_simhash INTEGER, url TEXT NOT NULL)""",
     "CREATE INDEX fingerprint_sha256 ON fingerprint (sha256)",
     """CREATE TABLE band (
@@ -96,7 +97,10 @@ _DOCUMENTS: Final = (
 
 _SEARCH: Final = (
     """CREATE TABLE chunk (
-        seq INTEGER PRIMARY KEY, chunk_id INTEGER NOT NULL UNIQUE, crawl INTEGER NOT NULL, chunk BLOB NOT NULL)""",
+        seq INTEGER PRIMARY KEY, chunk_id INTEGER NOT NULL UNIQUE, crawl INTEGER NOT NULL,
+        document_key INTEGER NOT NULL, crawl_id TEXT NOT NULL, url TEXT NOT NULL, title TEXT NOT NULL,
+        headings TEXT NOT NULL, text TEXT NOT NULL, position INTEGER NOT NULL, fetched_at_ms INTEGER NOT NULL,
+        language TEXT NOT NULL, tags TEXT NOT NULL, permitted TEXT NOT NULL)""",
     "CREATE TABLE chunk_crawl (crawl INTEGER PRIMARY KEY, crawl_id TEXT NOT NULL UNIQUE)",
     "CREATE TABLE vector (seq INTEGER PRIMARY KEY, crawl INTEGER NOT NULL, vector BLOB NOT NULL)",
     """CREATE VIRTUAL TABLE chunk_text USING fts5 (

@@ -5,11 +5,10 @@ are numbered in order of arrival, since FTS5 appends far faster than it inserts.
 so no query is ever read as FTS5 syntax.
 """
 
+import json
 import sqlite3
 from collections.abc import Sequence
-from typing import Any, Final
-
-import zstandard
+from typing import Any, Final, TypeAlias
 
 from trawl.adapters.fusion import reciprocal_ranks
 from trawl.adapters.sqlite.database import Database
@@ -17,10 +16,24 @@ from trawl.adapters.sqlite.sizes import add_size, size_of
 from trawl.adapters.sqlite.vectors import VectorTable, stored_form
 from trawl.adapters.words import indexable, terms
 from trawl.errors import EmbedderMismatchError, StoreCorruptError
-from trawl.plain import from_json, to_json
 from trawl.ports import Chunk, Hit, SearchQuery, Vectors
 from trawl.records import Key
 
+_Row: TypeAlias = tuple[Any, ...]
+
+_INSERT: Final = (
+    "INSERT INTO chunk (seq, chunk_id, crawl, document_key, crawl_id, url, title, headings, text, position,"
+    " fetched_at_ms, language, tags, permitted) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_UPDATE: Final = (
+    "UPDATE chunk SET crawl = ?, document_key = ?, crawl_id = ?, url = ?, title = ?, headings = ?, text = ?,"
+    " position = ?, fetched_at_ms = ?, language = ?, tags = ?, permitted = ? WHERE seq = ?"
+)
+_SELECT: Final = (
+    "SELECT chunk_id, seq, document_key, crawl_id, url, title, headings, text, position, fetched_at_ms, language,"
+    " tags, permitted FROM chunk "
+)
+_OF_IDS: Final = "WHERE chunk_id IN (SELECT value FROM json_each(?))"
 _INDEX: Final = "INSERT INTO chunk_text (rowid, title, headings, body) VALUES (?, ?, ?, ?)"
 _UNINDEX: Final = "INSERT INTO chunk_text (chunk_text, rowid, title, headings, body) VALUES ('delete', ?, ?, ?, ?)"
 _COMMON_MIN: Final = 2000
@@ -38,7 +51,6 @@ class SqliteSearchIndex:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._vectors = VectorTable(database.connection)
-        self._compressor = zstandard.ZstdCompressor(level=1)
 
     async def open(self, embedder: str, dimensions: int) -> None:
         """Bind the index to a model; raises EmbedderMismatchError if it holds another's vectors."""
@@ -58,26 +70,33 @@ class SqliteSearchIndex:
 
     async def upsert(self, chunks: Sequence[Chunk], vectors: Vectors) -> None:
         """Write chunks with their vectors, row by row; replaces equal ids."""
-        stored = [self._compressor.compress(to_json(chunk)) for chunk in chunks]
         with self._database.write() as connection:
             dimensions = (_bound(connection) or ("", 0))[1]
             if vectors.shape != (len(chunks), dimensions):
                 raise ValueError(f"{len(chunks)} chunks, {dimensions} dimensions, but vectors of shape {vectors.shape}")
             ids = dict.fromkeys(chunk.crawl_id for chunk in chunks)
             crawls = {crawl_id: _crawl(connection, crawl_id, create=True) for crawl_id in ids}
-            new = 0
-            for chunk, blob, vector in zip(chunks, stored, stored_form(vectors), strict=True):
-                new += _put(connection, chunk, crawls[chunk.crawl_id], blob, vector)
-            add_size(connection, "chunk", new)
+            rows = {chunk.chunk_id: _row(chunk) for chunk in chunks}
+            stored = dict(zip((chunk.chunk_id for chunk in chunks), stored_form(vectors), strict=True))
+            known = _known(connection, list(rows))
+            for chunk_id, (seq, row) in known.items():
+                if _texts(row) == _texts(rows[chunk_id]):
+                    new = rows.pop(chunk_id)
+                    crawl = crawls[new[1]]
+                    connection.execute(_UPDATE, (crawl, *new, seq))
+                    connection.execute(
+                        "UPDATE vector SET crawl = ?, vector = ? WHERE seq = ?", (crawl, stored[chunk_id], seq)
+                    )
+            changed = {seq: row for chunk_id, (seq, row) in known.items() if chunk_id in rows}
+            _remove(connection, changed)
+            _append(connection, rows, crawls, stored)
+            add_size(connection, "chunk", len(rows) - len(changed))
 
     async def delete(self, chunk_ids: Sequence[Key]) -> None:
         """Remove chunks; harmless if they are not there."""
         with self._database.write() as connection:
-            known = [
-                found for found in (_find(connection, chunk_id) for chunk_id in set(chunk_ids)) if found is not None
-            ]
-            for seq, chunk in known:
-                _remove(connection, seq, chunk)
+            known = _known(connection, list(set(chunk_ids)))
+            _remove(connection, dict(known.values()))
             add_size(connection, "chunk", -len(known))
 
     async def search(self, query: SearchQuery) -> Sequence[Hit]:
@@ -91,9 +110,8 @@ class SqliteSearchIndex:
                 self._check(connection, query.vector)
                 rankings.append(self._vectors.nearest(query.vector, query.candidates, crawl))
             fused = reciprocal_ranks(rankings, limit=query.limit)
-            select = "SELECT chunk FROM chunk WHERE seq = ?"
-            found = [(connection.execute(select, (seq,)).fetchone()[0], score) for seq, score in fused]
-        return [Hit(chunk=_chunk(blob), score=score) for blob, score in found]
+            found = [(connection.execute(_SELECT + "WHERE seq = ?", (seq,)).fetchone(), score) for seq, score in fused]
+        return [Hit(chunk=_chunk(row), score=score) for row, score in found]
 
     async def size(self) -> int:
         """Chunks stored."""
@@ -142,43 +160,83 @@ def _telling(connection: sqlite3.Connection, phrases: list[str]) -> list[str]:
     return rare or phrases
 
 
-def _texts(chunk: Chunk) -> tuple[str, str, str]:
-    """What FTS5 indexes of a chunk; the same must be given again to take it out."""
-    return indexable(chunk.title), indexable(" ".join(chunk.heading_path)), indexable(chunk.text)
+def _row(chunk: Chunk) -> _Row:
+    """A chunk as the values of its columns, from `document_key` on."""
+    return (
+        chunk.document_key,
+        chunk.crawl_id,
+        chunk.url,
+        chunk.title,
+        _listed(chunk.heading_path),
+        chunk.text,
+        chunk.position,
+        chunk.fetched_at_ms,
+        chunk.language,
+        _listed(chunk.tags),
+        _listed(chunk.permitted),
+    )
 
 
-def _put(connection: sqlite3.Connection, chunk: Chunk, crawl: int, blob: bytes, vector: bytes) -> bool:
-    """Write one chunk; whether there was none of its id."""
-    known = _find(connection, chunk.chunk_id)
-    if known is not None and _texts(known[1]) == _texts(chunk):
-        connection.execute("UPDATE chunk SET crawl = ?, chunk = ? WHERE seq = ?", (crawl, blob, known[0]))
-        connection.execute("UPDATE vector SET crawl = ?, vector = ? WHERE seq = ?", (crawl, vector, known[0]))
-        return False
-    if known is not None:
-        _remove(connection, *known)
-    insert = "INSERT INTO chunk (chunk_id, crawl, chunk) VALUES (?, ?, ?)"
-    seq = connection.execute(insert, (chunk.chunk_id, crawl, blob)).lastrowid
-    connection.execute("INSERT INTO vector VALUES (?, ?, ?)", (seq, crawl, vector))
-    connection.execute(_INDEX, (seq, *_texts(chunk)))
-    return known is None
+def _chunk(row: tuple[Any, ...]) -> Chunk:
+    """The chunk of a row of `_SELECT`."""
+    chunk_id, _, document_key, crawl_id, url, title, headings, text, position, fetched_at_ms, language, *lists = row
+    return Chunk(
+        chunk_id=chunk_id,
+        document_key=document_key,
+        crawl_id=crawl_id,
+        url=url,
+        title=title,
+        heading_path=_parted(headings),
+        text=text,
+        position=position,
+        fetched_at_ms=fetched_at_ms,
+        language=language,
+        tags=_parted(lists[0]),
+        permitted=_parted(lists[1]),
+    )
 
 
-def _remove(connection: sqlite3.Connection, seq: int, chunk: Chunk) -> None:
-    connection.execute(_UNINDEX, (seq, *_texts(chunk)))
-    connection.execute("DELETE FROM vector WHERE seq = ?", (seq,))
-    connection.execute("DELETE FROM chunk WHERE seq = ?", (seq,))
+def _listed(texts: tuple[str, ...]) -> str:
+    return json.dumps(texts, ensure_ascii=False) if texts else ""
 
 
-def _find(connection: sqlite3.Connection, chunk_id: Key) -> tuple[int, Chunk] | None:
-    row = connection.execute("SELECT seq, chunk FROM chunk WHERE chunk_id = ?", (chunk_id,)).fetchone()
-    return None if row is None else (row[0], _chunk(row[1]))
-
-
-def _chunk(blob: bytes) -> Chunk:
+def _parted(listed: str) -> tuple[str, ...]:
     try:
-        return from_json(Chunk, zstandard.decompress(blob))
-    except zstandard.ZstdError as error:
-        raise StoreCorruptError(f"a chunk of the search index cannot be unpacked: {error}") from error
+        return tuple(json.loads(listed)) if listed else ()
+    except ValueError as error:
+        raise StoreCorruptError(f"a chunk of the search index cannot be read: {error}") from error
+
+
+def _texts(row: _Row) -> tuple[str, str, str]:
+    """What FTS5 indexes of a chunk; the same must be given again to take it out."""
+    return indexable(row[3]), indexable(" ".join(_parted(row[4]))), indexable(row[5])
+
+
+def _known(connection: sqlite3.Connection, chunk_ids: Sequence[Key]) -> dict[Key, tuple[int, _Row]]:
+    """By id the number and the row of each chunk that is there."""
+    rows = connection.execute(_SELECT + _OF_IDS, (json.dumps(chunk_ids),))
+    return {row[0]: (row[1], row[2:]) for row in rows}
+
+
+def _append(
+    connection: sqlite3.Connection, rows: dict[Key, _Row], crawls: dict[str, int], vectors: dict[Key, bytes]
+) -> None:
+    """Write chunks that are not there, numbered on from the last."""
+    (last,) = connection.execute("SELECT coalesce(max(seq), 0) FROM chunk").fetchone()
+    numbered = [(seq, chunk_id, row) for seq, (chunk_id, row) in enumerate(rows.items(), start=last + 1)]
+    connection.executemany(_INSERT, [(seq, chunk_id, crawls[row[1]], *row) for seq, chunk_id, row in numbered])
+    connection.executemany(
+        "INSERT INTO vector VALUES (?, ?, ?)",
+        [(seq, crawls[row[1]], vectors[chunk_id]) for seq, chunk_id, row in numbered],
+    )
+    connection.executemany(_INDEX, [(seq, *_texts(row)) for seq, _, row in numbered])
+
+
+def _remove(connection: sqlite3.Connection, rows: dict[int, _Row]) -> None:
+    """Take out the chunks of these numbers."""
+    connection.executemany(_UNINDEX, [(seq, *_texts(row)) for seq, row in rows.items()])
+    connection.executemany("DELETE FROM vector WHERE seq = ?", [(seq,) for seq in rows])
+    connection.executemany("DELETE FROM chunk WHERE seq = ?", [(seq,) for seq in rows])
 
 
 def _crawl(connection: sqlite3.Connection, crawl_id: str, *, create: bool = False) -> Any:
