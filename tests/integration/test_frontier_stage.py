@@ -7,9 +7,10 @@ import pytest
 
 from trawl.adapters.clocks import ManualClock
 from trawl.adapters.memory import MemoryFrontierStore, MemoryRobotsStore
+from trawl.frontier.outcomes import Outcomes
 from trawl.frontier.stage import FrontierStage
 from trawl.kinds import ControlAction, Found, OutcomeClass, Purpose, RobotsState, ScopeKind, SeedKind, Stage
-from trawl.ports import RobotsEntry
+from trawl.ports import OriginState, OriginUpdate, RobotsEntry
 from trawl.records import (
     CrawlControl,
     DeadLetter,
@@ -23,7 +24,7 @@ from trawl.records import (
     Seed,
 )
 from trawl.rules import Rules
-from trawl.settings import Settings
+from trawl.settings import RobotsSettings, Settings
 from trawl.url import host_of, origin_of
 
 START = 1_700_000_000_000
@@ -273,6 +274,36 @@ async def test_a_dead_host_is_left_alone_for_longer_and_longer() -> None:
     assert state is not None
     assert state.blocked_until_ms >= frontier.clock.now_ms() + 1000 * settings.breaker_seconds - 4000
     assert await frontier.due() == []
+
+
+async def test_an_answer_ends_the_failures_of_an_earlier_run() -> None:
+    frontier = Frontier()
+    task = await frontier.started()
+    await frontier.store.update_origin("https://a.example", OriginUpdate(failures=7))
+    good = frontier.outcome(task, OutcomeClass.INDEXED, status=200)
+    lost = frontier.outcome(task, OutcomeClass.RETRY, reason="connection_lost", terminal=False)
+    for outcome, failures in ((good, 0), (lost, 1), (lost, 2), (good, 0), (good, 0), (lost, 1)):
+        await frontier.put(outcome)
+        state = await frontier.store.origin("https://a.example")
+        assert state is not None
+        assert state.failures == failures
+        assert state.blocked_until_ms <= frontier.clock.now_ms()
+
+
+async def test_of_a_host_that_goes_on_answering_the_store_is_asked_once() -> None:
+    frontier = Frontier()
+    task = await frontier.started()
+    asked: list[str] = []
+
+    class Counting(MemoryFrontierStore):
+        async def origin(self, origin: str) -> OriginState | None:
+            asked.append(origin)
+            return await super().origin(origin)
+
+    outcomes = Outcomes(Counting(), Rules(frontier.robots, frontier.clock, RobotsSettings(), "t"), Settings())
+    for _ in range(50):
+        await outcomes.take(frontier.outcome(task, OutcomeClass.INDEXED, status=200))
+    assert asked == ["https://a.example"]
 
 
 async def test_case_13_releases_keep_the_crawl_delay_and_clamp_an_absurd_one() -> None:

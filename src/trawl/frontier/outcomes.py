@@ -1,6 +1,7 @@
 """What the frontier makes of an outcome: the visit is over, or it is tried again; the host is let be, or trusted."""
 
 import logging
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -19,7 +20,7 @@ _LEARNED = {OutcomeClass.INDEXED: False, OutcomeClass.DUPLICATE: True}
 """What an outcome teaches of its URL template: whether its pages are duplicates."""
 _CLOSED_HOSTS = frozenset({"address_refused", "dns_not_found", "port_refused"})
 """Why robots.txt is unavailable where trying again would not help: the host is not there, or must not be fetched."""
-_FAILING_MAX = 65_536
+_HEALTHY_MAX = 65_536
 _LOG = logging.getLogger(__name__)
 
 
@@ -30,7 +31,7 @@ class Outcomes:
         self._store = store
         self._rules = rules
         self._settings = settings
-        self._failing: set[str] = set()
+        self._healthy: OrderedDict[str, None] = OrderedDict()
 
     async def take(self, outcome: FetchOutcome) -> Sequence[Record]:
         """Apply one outcome; a repeated or late one changes nothing."""
@@ -120,14 +121,27 @@ class Outcomes:
             await self._store.update_origin(origin, OriginUpdate(blocked_until_ms=until_ms))
         if outcome.reason in HOST_FAILURES:
             await self._failed(origin, outcome.at_ms)
-        elif origin in self._failing and outcome.status:
-            self._failing.discard(origin)
+        elif outcome.status:
+            await self._answered(origin)
+
+    async def _answered(self, origin: str) -> None:
+        """Forget the failures of a host that answers.
+
+        The store is asked at the first answer after a start or a failure; it may hold failures of an earlier run.
+        """
+        if origin in self._healthy:
+            self._healthy.move_to_end(origin)
+            return
+        known = await self._store.origin(origin)
+        if known is not None and known.failures:
             await self._store.update_origin(origin, OriginUpdate(failures=0))
+        self._healthy[origin] = None
+        if len(self._healthy) > _HEALTHY_MAX:
+            self._healthy.popitem(last=False)
 
     async def _failed(self, origin: str, at_ms: Millis) -> None:
         """Count a failure of the host; from `breaker_failures` in a row on, it is left alone, longer each time."""
-        if len(self._failing) < _FAILING_MAX:
-            self._failing.add(origin)
+        self._healthy.pop(origin, None)
         known = await self._store.origin(origin)
         failures = (known.failures if known is not None else 0) + 1
         politeness = self._settings.politeness
