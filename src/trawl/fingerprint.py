@@ -17,7 +17,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Final
 
@@ -31,6 +31,7 @@ SIMHASH_BITS: Final = 64
 BAND_THRESHOLD_MAX: Final = 7
 
 _SHINGLE_TOKENS: Final = 3
+_MARKS_MAX: Final = 30
 _VOTE_ROWS_MAX: Final = 8192
 _MASK: Final = (1 << SIMHASH_BITS) - 1
 _SIGN: Final = 1 << (SIMHASH_BITS - 1)
@@ -128,8 +129,24 @@ def bands(value: int, threshold: int = NEAR_DUPLICATE_BITS_MAX) -> tuple[int, ..
     )
 
 
+def stream_safe(text: str) -> str:
+    """The text with at most 30 marks in a row upon one character (UAX #15, Stream-Safe Text Format).
+
+    Normalisation sorts the marks of a run, in quadratic time; no language writes so many.
+    """
+    return text if text.isascii() else _marks_run().sub(r"\1", text)
+
+
+@cache
+def _marks_run() -> re.Pattern[str]:
+    marks = "".join(char for char in map(chr, range(0x300, 0x20000)) if unicodedata.combining(char))
+    return re.compile(f"([{marks}]{{{_MARKS_MAX}}})[{marks}]+")
+
+
+@lru_cache(maxsize=1)  # a text is hashed exactly, then by its shingles
 def _fold(text: str) -> str:
     """The text by NFKC, its characters outside ASCII folded, spaced or dropped; ASCII is left to `_words`."""
+    text = stream_safe(text)
     while not text.isascii():
         folded = unicodedata.normalize("NFKC", text)
         for char in _beyond_ascii(folded):
@@ -159,6 +176,7 @@ def _replacement(char: str) -> str:
     return char.casefold()
 
 
+@lru_cache(maxsize=1)
 def _words(folded: str) -> list[bytes]:
     """The words of a folded text as UTF-8, its ASCII part folded on the way."""
     return folded.encode("utf-8").translate(_ASCII_FOLD).split()

@@ -34,18 +34,20 @@ class Rules:
         self._clock = clock
         self._settings = settings
         self._agent = agent
-        self._parsed: OrderedDict[str, tuple[RobotsEntry, Robots]] = OrderedDict()
+        self._parsed: OrderedDict[str, tuple[RobotsEntry, Robots, float]] = OrderedDict()
+        self._bytes = 0
 
     def forget(self, origin: str) -> None:
         """Read the origin's entry anew at the next use; call it when its robots.txt was fetched."""
-        self._parsed.pop(origin, None)
+        gone = self._parsed.pop(origin, None)
+        self._bytes -= len(gone[0].body) if gone is not None else 0
 
     async def ruling(self, origin: str, url: str) -> Ruling:
         """Whether this URL of that origin may be fetched now."""
         found = await self._entry(origin)
         if found is None:
             return Ruling(allowed=False, reason="robots_unknown", detail=f"robots.txt of {origin} is not known yet")
-        entry, robots = found
+        entry, robots, _ = found
         if entry.state is RobotsState.UNAVAILABLE and not self._serves(entry):
             detail = f"robots.txt of {origin} is unavailable ({entry.detail or entry.reason}), so nothing is fetched"
             allowed = entry.good_at_ms is not None and self._settings.after_last_good == "allow"
@@ -62,6 +64,11 @@ class Rules:
         found = await self._entry(origin)
         return found[1] if found else _EMPTY
 
+    async def crawl_delay(self, origin: str) -> float:
+        """The Crawl-delay in seconds that the origin's rules ask of us, unclamped; 0 if they ask for none."""
+        found = await self._entry(origin)
+        return found[2] if found else 0.0
+
     async def entry(self, origin: str) -> RobotsEntry | None:
         """The origin's stored entry."""
         found = await self._entry(origin)
@@ -72,7 +79,7 @@ class Rules:
             return False
         return self._clock.now_ms() - entry.good_at_ms <= 1000 * self._settings.last_good_seconds_max
 
-    async def _entry(self, origin: str) -> tuple[RobotsEntry, Robots] | None:
+    async def _entry(self, origin: str) -> tuple[RobotsEntry, Robots, float] | None:
         cached = self._parsed.get(origin)
         if cached is not None and cached[0].expires_at_ms > self._clock.now_ms():
             self._parsed.move_to_end(origin)
@@ -80,10 +87,14 @@ class Rules:
         entry = await self._store.get(origin)
         if entry is None or entry.state is RobotsState.UNKNOWN:
             return None
-        parsed = (entry, Robots.parse(entry.body) if entry.body else _EMPTY)
-        self._parsed[origin] = parsed
-        if len(self._parsed) > _ENTRIES_MAX:
-            self._parsed.popitem(last=False)
+        robots = Robots.parse(entry.body) if entry.body else _EMPTY
+        self.forget(origin)
+        self._parsed[origin] = parsed = (entry, robots, robots.crawl_delay(self._agent) or 0.0)
+        self._bytes += len(entry.body)
+        while len(self._parsed) > 1 and (
+            len(self._parsed) > _ENTRIES_MAX or self._bytes > self._settings.parsed_bytes_max
+        ):
+            self.forget(next(iter(self._parsed)))
         return parsed
 
 

@@ -8,7 +8,7 @@ parted by commas, or by line breaks if it has any.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, Final, get_args, get_origin, get_type_hints
 
 from trawl._version import __version__
 from trawl.errors import SettingsError
@@ -58,6 +58,8 @@ class FetchSettings:
     """More header fields than this end the fetch with headers_too_large."""
     redirects_max: int = 10
     """A longer redirect chain ends the fetch with too_many_redirects."""
+    addresses_tried_max: int = 3
+    """Addresses of a host that one fetch tries, each after a connection to the one before was not made."""
     connect_seconds_max: float = 10.0
     """Connecting, TLS included, may take this long."""
     first_byte_seconds_max: float = 30.0
@@ -128,6 +130,8 @@ class RobotsSettings:
     """A last good copy serves this long while robots.txt is unavailable."""
     after_last_good: str = "disallow"
     """What holds after that: disallow or allow."""
+    parsed_bytes_max: int = 4_000_000
+    """robots.txt kept in memory for verdicts, by their bytes (parsed rules take some eight times as much)."""
     redirects_max: int = 5
     """Redirects of robots.txt that are followed (RFC 9309 asks for at least five)."""
 
@@ -272,6 +276,26 @@ class Settings:
     """How the stages run in one process."""
 
 
+_POSITIVE: Final = {
+    "url": ("url_chars_max", "name_chars_max"),
+    "fetch": (
+        "body_bytes_max", "wire_bytes_max", "header_bytes_max", "header_count_max", "decode_ratio_max",
+        "connect_seconds_max", "first_byte_seconds_max", "idle_seconds_max", "total_seconds_max", "robots_seconds_max",
+        "connections_idle_max", "dns_seconds_max", "dns_cache_names_max", "dns_threads_max",
+    ),
+    "politeness": ("per_host_concurrency", "breaker_failures"),
+    "robots": ("body_bytes_max", "cache_seconds", "unavailable_retry_seconds"),
+    "frontier": (
+        "queue_urls_max", "host_urls_max", "path_segments_max", "segment_repeats_max", "attempts_max", "lease_seconds",
+        "hosts_ready_max",
+    ),
+    "extract": ("nodes_max", "depth_max", "text_chars_max", "sitemap_bytes_max", "sitemap_urls_max", "seconds_max"),
+    "index": ("chunk_chars_target", "chunk_chars_max", "embed_batch_max", "search_candidates"),
+    "embedded": ("fetch_workers", "index_workers", "index_documents_max", "queue_records_max", "inbox_records_max"),
+}  # fmt: skip
+"""Settings of which zero would let nothing through, wait for ever, or mean no limit at all."""
+
+
 def load(document: Mapping[str, Any], environ: Mapping[str, str]) -> Settings:
     """Settings from a parsed TOML document and the environment; raises SettingsError naming what is wrong."""
     groups = {group.name: group for group in fields(Settings)}
@@ -316,7 +340,10 @@ def _group(defaults: Any, group: str, values: Mapping[str, Any], environ: Mappin
     for name, hint in hints.items():
         variable = f"TRAWL_{group}_{name}".upper()
         if variable in environ:
-            changes[name] = _parsed(variable, environ[variable], hint)
+            try:
+                changes[name] = _parsed(f"{group}.{name}", environ[variable], hint)
+            except SettingsError as error:
+                raise SettingsError(f"the variable {variable} says that {error}") from None
     return replace(defaults, **changes)
 
 
@@ -335,8 +362,11 @@ def _checked(name: str, value: Any, hint: Any) -> Any:
 
 
 def _in_range(name: str, value: float) -> float:
+    group, _, setting = name.partition(".")
     if not 0 <= value < float("inf"):
         raise SettingsError(f"{name} = {value} cannot be used; it takes a number that is not negative")
+    if not value and setting in _POSITIVE.get(group, ()):
+        raise SettingsError(f"{name} = {value} cannot be used; it takes a number above zero")
     return value
 
 
@@ -349,6 +379,7 @@ def _parsed(name: str, text: str, hint: Any) -> Any:
         if text.lower() in {"0", "false", "no", "off"}:
             return False
     try:
-        return _checked(name, hint(text) if hint is not bool else text, hint)
-    except ValueError as error:
-        raise SettingsError(f"{name}={text} cannot be used; it takes {hint.__name__}") from error
+        value = hint(text) if hint is not bool else text
+    except ValueError:
+        value = text
+    return _checked(name, value, hint)

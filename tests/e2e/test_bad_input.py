@@ -82,7 +82,7 @@ def test_a_command_that_cannot_be_used_says_what_is_wrong(tmp_path: Path, name: 
         ("[fetch]\nbody_bytes = 1\n", {}, "fetch.body_bytes"),
         ("[fetching]\nx = 1\n", {}, "[fetching]"),
         ("this is not toml", {}, "settings.toml"),
-        ("", {"TRAWL_FETCH_BODY_BYTES_MAX": "many"}, "TRAWL_FETCH_BODY_BYTES_MAX=many"),
+        ("", {"TRAWL_FETCH_BODY_BYTES_MAX": "many"}, "TRAWL_FETCH_BODY_BYTES_MAX says"),
         ("", {"TRAWL_POLITENESS_DELAY_SECONDS": "-1"}, "TRAWL_POLITENESS_DELAY_SECONDS"),
         ("", {"TRAWL_URL_SORT_QUERY": "maybe"}, "TRAWL_URL_SORT_QUERY"),
     ],

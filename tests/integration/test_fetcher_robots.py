@@ -106,6 +106,15 @@ async def test_the_last_good_copy_serves_while_robots_is_unavailable(fake_web: F
         assert outcome_of(await visit(rig, "/private/x")).reason == "robots_disallowed"
 
 
+async def test_robots_is_asked_at_the_next_address_where_the_first_is_dead(fake_web: FakeWeb) -> None:
+    serve(fake_web, states.rules())
+    async with Rig(fake_web) as rig:
+        rig.names.listed[HOST] = ("127.0.0.9", "127.0.0.1")
+        outcome, entry = await ask(rig)
+        assert (entry.state, outcome.address) == (RobotsState.RULES, "127.0.0.1")
+        assert isinstance((await visit(rig, "/page"))[0], FetchedPage)
+
+
 async def test_robots_beyond_the_cap_is_cut_and_a_cut_line_dropped(fake_web: FakeWeb) -> None:
     fake_web.add(states.site(HOST, states.STATES["huge"]))
     async with Rig(fake_web) as rig:

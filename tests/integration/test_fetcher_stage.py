@@ -24,9 +24,9 @@ from tests.site.responders import bombs, delays, faults, limits, redirects
 from tests.site.responders.pages import html, validated
 from trawl.adapters.http import SystemResolver
 from trawl.kinds import Found, OutcomeClass, Purpose, RobotsState
-from trawl.ports import RobotsEntry
+from trawl.ports import HttpFailure, HttpRequest, HttpResponse, RobotsEntry
 from trawl.records import FetchedPage, Hop, Seed, Validators
-from trawl.url import origin_of
+from trawl.url import canonical, origin_of
 
 HOST = "a.test"
 PAGE = html("A page", "Some words. " * 50)
@@ -352,19 +352,92 @@ async def test_a_port_of_another_protocol_is_refused(fake_web: FakeWeb, port: in
     assert (found.outcome, found.reason, found.terminal) == (OutcomeClass.REFUSED, "port_refused", True)
 
 
-async def test_through_a_proxy_no_address_is_looked_up_or_refused(fake_web: FakeWeb) -> None:
+async def test_through_a_proxy_no_name_is_looked_up_but_a_written_address_is_judged(fake_web: FakeWeb) -> None:
     serve(fake_web, {"/": PAGE}, "10.0.0.1")
-    async with Rig(fake_web, with_fetch(QUICK, proxy=fake_web.proxy, allow_networks=())) as rig:
-        page = await rig.page("http://10.0.0.1/")
+    serve(fake_web, {"/": PAGE}, "inside.test")
+    through = with_fetch(QUICK, proxy=fake_web.proxy, allow_networks=())
+    async with Rig(fake_web, through) as rig:
+        page = await rig.page("http://inside.test/")
         assert (page.address, list(rig.names.asked)) == ("", [])
+        for host in ("10.0.0.1", "0x7f.1", "[::ffff:a9fe:a9fe]", "localhost", "x.localhost"):
+            outcome = await rig.outcome(canonical(f"http://{host}/"))
+            assert outcome.reason == "address_refused", host
+    async with Rig(fake_web, with_fetch(through, allow_networks=("10.0.0.0/8",))) as rig:
+        assert (await rig.page("http://10.0.0.1/")).status == 200
 
 
-async def test_another_try_takes_the_next_address(fake_web: FakeWeb) -> None:
+DEAD = ("127.0.0.9", "127.0.0.8", "127.0.0.7", "127.0.0.6")
+"""Loopback addresses at which nothing listens."""
+
+
+async def test_another_try_takes_the_next_address_first(fake_web: FakeWeb) -> None:
     serve(fake_web, {"/": PAGE})
-    async with Rig(fake_web) as rig:
-        rig.names.listed[HOST] = ("127.0.0.9", "127.0.0.1")
+    async with Rig(fake_web, with_fetch(QUICK, addresses_tried_max=1)) as rig:
+        rig.names.listed[HOST] = (DEAD[0], "127.0.0.1")
         assert (await rig.outcome(rig.url(HOST), attempt=1)).reason == "connect_failed"
         assert (await rig.page(rig.url(HOST), attempt=2)).address == "127.0.0.1"
+
+
+async def test_where_an_address_is_dead_the_next_one_is_tried_in_the_same_fetch(fake_web: FakeWeb) -> None:
+    serve(fake_web, {"/": PAGE})
+    async with Rig(fake_web) as rig:
+        rig.names.listed[HOST] = (*DEAD[:2], "127.0.0.1")
+        assert (await rig.page(rig.url(HOST))).address == "127.0.0.1"
+        assert (await rig.politeness.state(f"host:{HOST}:{fake_web.port}")).failures == 0
+
+
+@pytest.mark.parametrize(("dead", "tried"), [(DEAD[:2], 2), (DEAD, 3)])
+async def test_at_most_so_many_addresses_are_tried_and_count_as_one_failure(
+    fake_web: FakeWeb, dead: tuple[str, ...], tried: int
+) -> None:
+    async with Rig(fake_web) as rig:
+        rig.names.listed[HOST] = dead
+        asked = record_addresses(rig)
+        assert (await rig.outcome(rig.url(HOST))).reason == "connect_failed"
+        assert asked == list(dead[:tried])
+        assert (await rig.politeness.state(f"host:{HOST}:{fake_web.port}")).failures == 1
+
+
+async def test_a_dead_address_is_remembered_and_comes_last(fake_web: FakeWeb) -> None:
+    serve(fake_web, {"/": PAGE})
+    async with Rig(fake_web) as rig:
+        rig.names.listed[HOST] = (DEAD[0], "127.0.0.1")
+        asked = record_addresses(rig)
+        for attempt in (1, 1, 3):
+            await rig.page(rig.url(HOST), attempt=attempt)
+        assert asked == [DEAD[0], *["127.0.0.1"] * 3]
+
+
+async def test_only_a_connection_that_was_not_made_leads_to_the_next_address(fake_web: FakeWeb) -> None:
+    serve(fake_web, {"/": Reply(500)})
+    async with Rig(fake_web) as rig:
+        rig.names.listed[HOST] = ("127.0.0.1", DEAD[0])
+        asked = record_addresses(rig)
+        assert (await rig.outcome(rig.url(HOST))).reason == "http_500"
+        assert asked == ["127.0.0.1"]
+
+
+async def test_every_address_that_is_tried_keeps_the_gap_of_the_host(fake_web: FakeWeb) -> None:
+    serve(fake_web, {"/": PAGE})
+    async with Rig(fake_web, with_politeness(QUICK, delay_seconds=0.3, horizon_seconds=0.1)) as rig:
+        rig.names.listed[HOST] = (DEAD[0], "127.0.0.1")
+        page = await rig.page(rig.url(HOST))
+        assert page.timings.gap_required_ms == 300
+        assert page.timings.gap_actual_ms is not None
+        assert page.timings.gap_actual_ms >= 300
+
+
+def record_addresses(rig: Rig) -> list[str]:
+    """The addresses that requests go to from now on, in order."""
+    asked: list[str] = []
+    fetch = rig.http.fetch
+
+    async def recorded(request: HttpRequest) -> HttpResponse | HttpFailure:
+        asked.append(request.address)
+        return await fetch(request)
+
+    rig.http.fetch = recorded  # type: ignore[method-assign]
+    return asked
 
 
 # Politeness

@@ -3,13 +3,23 @@
 import hashlib
 import random
 import time
+import unicodedata
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trawl import fingerprint
-from trawl.fingerprint import SimHash, bands, content_sha256, hamming, near_duplicates, normalise, simhash64
+from trawl.fingerprint import (
+    SimHash,
+    bands,
+    content_sha256,
+    hamming,
+    near_duplicates,
+    normalise,
+    simhash64,
+    stream_safe,
+)
 
 signed64 = st.integers(-(2**63), 2**63 - 1)
 FOX = "the quick brown fox jumps over the lazy dog " * 3
@@ -207,3 +217,12 @@ def _seconds(text: str) -> float:
     start = time.perf_counter()
     simhash64(text)
     return time.perf_counter() - start
+
+
+def test_a_mountain_of_marks_costs_linear_time_and_languages_keep_theirs() -> None:
+    vietnamese = unicodedata.normalize("NFD", "Tiếng Việt")
+    assert stream_safe(vietnamese) == vietnamese
+    assert stream_safe("a" + "\u0300\u0316" * 20) == "a" + "\u0300\u0316" * 15
+    began = time.process_time()
+    simhash64("z" + "\u0300\u0316" * 200_000)
+    assert time.process_time() - began < 5, "the quadratic way takes minutes"

@@ -9,6 +9,8 @@ import unicodedata
 from itertools import pairwise
 from typing import Final
 
+from trawl.fingerprint import stream_safe
+
 TERMS_MAX: Final = 32
 """Terms of a query that are looked for; a longer query is cut."""
 
@@ -28,7 +30,7 @@ def indexable(text: str) -> str:
     """
     if text.isascii():
         return text
-    return _RUN.sub(lambda run: f" {' '.join(run.group())} ", unicodedata.normalize("NFKC", text))
+    return _RUN.sub(lambda run: f" {' '.join(run.group())} ", unicodedata.normalize("NFKC", stream_safe(text)))
 
 
 def terms(query: str) -> list[tuple[str, ...]]:
@@ -37,7 +39,7 @@ def terms(query: str) -> list[tuple[str, ...]]:
     The words hold letters, digits and marks only, so they can be quoted for any engine.
     """
     found: dict[tuple[str, ...], None] = {}
-    for match in _WORD.finditer(unicodedata.normalize("NFKC", query)):
+    for match in _WORD.finditer(unicodedata.normalize("NFKC", stream_safe(query))):
         word = match.group()
         if not _RUN.match(word):
             found[(word,)] = None

@@ -85,12 +85,14 @@ def _with_options(settings: Settings, options: Mapping[str, Any]) -> Settings:
 def _checked(settings: Settings) -> Settings:
     for network in settings.fetch.allow_networks:
         try:
-            ip_network(network)
+            ip_network(network, strict=False)
         except ValueError as error:
             raise SettingsError(f"--allow-network {network} is not a network in CIDR form: {error}") from error
     for header in settings.fetch.headers:
         if header.count(":") < 2:
             raise SettingsError(f"--header {header!r} cannot be used; it takes 'HOST: NAME: VALUE'")
+    if not settings.fetch.user_agent.strip():
+        raise SettingsError("the User-Agent cannot be empty; it says to a site's owner who asks, and how to reach you")
     if settings.fetch.ca_file and not Path(settings.fetch.ca_file).is_file():
         raise SettingsError(f"--ca-file {settings.fetch.ca_file} is not a file")
     return settings

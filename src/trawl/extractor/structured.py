@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any, Final, TypeAlias
 
 from trawl.extractor.tree import Node, Page
+from trawl.plain import scalar_text
 
 Item: TypeAlias = dict[str, Any]
 
@@ -149,9 +150,15 @@ def _concatenated(text: str) -> list[Any]:
 
 
 def _bounded(value: Any, depth: int) -> Any:
-    """The value without what is nested deeper than any reader needs, and without numbers that JSON cannot hold."""
+    """The value without what is nested too deep for any reader, numbers that JSON cannot hold, and lone surrogates."""
+    if isinstance(value, str):
+        return value if value.isascii() else scalar_text(value)
     if isinstance(value, dict):
-        return {name: _bounded(inner, depth + 1) for name, inner in value.items()} if depth < _DEPTH_MAX else None
+        return (
+            {scalar_text(name): _bounded(inner, depth + 1) for name, inner in value.items()}
+            if depth < _DEPTH_MAX
+            else None
+        )
     if isinstance(value, list):
         return [_bounded(inner, depth + 1) for inner in value] if depth < _DEPTH_MAX else None
     if isinstance(value, float) and value in (float("inf"), float("-inf")):

@@ -104,6 +104,14 @@ class AddressGuard:
         )
 
 
+def written_address(host: str) -> str:
+    """The address that a host's name is or stands for (`localhost`, RFC 6761); empty for any other name."""
+    name = host.strip("[]").rstrip(".").lower()
+    if name == "localhost" or name.endswith(".localhost"):
+        return "127.0.0.1"
+    return name if _parse(name) is not None else ""
+
+
 def port_refused(port: int) -> bool:
     """Whether a port belongs to another protocol."""
     return port in BAD_PORTS

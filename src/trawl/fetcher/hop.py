@@ -1,12 +1,12 @@
 """One polite request: checked, waited for, sent, learned from. Every request of the fetcher goes through here."""
 
 from collections import OrderedDict
-from collections.abc import Hashable
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
 from typing import Final, Generic, TypeVar
 from urllib.parse import urlsplit
 
-from trawl.fetcher.addresses import AddressGuard, port_refused
+from trawl.fetcher.addresses import AddressGuard, port_refused, written_address
 from trawl.fetcher.politeness import backoff_ms, breaker_ms, interval_ms
 from trawl.fetcher.requests import Fields
 from trawl.fetcher.retry_after import retry_after_ms
@@ -22,7 +22,6 @@ from trawl.ports import (
     Resolver,
 )
 from trawl.records import Millis
-from trawl.robots import Robots
 from trawl.rules import Rules
 from trawl.settings import Settings
 from trawl.url import host_of, hostname_of, origin_of
@@ -32,6 +31,10 @@ HOST_FAILURES: Final = frozenset(
     {"connect_failed", "connect_timeout", "connection_lost", "first_byte_timeout", "tls_failed"}
 )
 """Failures that speak of the host; enough of them in a row open the breaker."""
+_UNREACHED: Final = frozenset({"connect_failed", "connect_timeout"})
+"""Failures after which another address of the host may answer."""
+_UNREACHED_MS: Final = 600_000
+"""For so long an address that could not be connected to is tried after the host's others."""
 _HOSTS_MAX: Final = 65_536
 _PERMIT_MARGIN_MS: Final = 30_000
 
@@ -50,7 +53,7 @@ class Wish:
     total_seconds_max: float
     cut_body: bool = False
     attempt: int = 1
-    """From the second on, the next of the host's addresses is tried."""
+    """From the second on, the next of the host's addresses is tried first."""
     not_before_ms: Millis = 0
     patient: bool = False
     """Whether one interval of the host may be waited for on top."""
@@ -101,15 +104,28 @@ class Hops:
         self._settings = settings
         self._guard = AddressGuard.compile(settings.fetch.allow_networks)
         self._starts: _Recent[str, Millis] = _Recent(_HOSTS_MAX)
-        self._delays: _Recent[str, tuple[Robots, float]] = _Recent(_HOSTS_MAX)
         self._parked: _Recent[str, Millis] = _Recent(_HOSTS_MAX)
+        self._dead: _Recent[tuple[str, str], Millis] = _Recent(_HOSTS_MAX)
 
     async def go(self, wish: Wish) -> Sent | NotSent:
-        """Send one request, or say why not; waits for a slot within the horizon, never beyond it."""
-        found = await self._address(wish)
+        """Send one request, or say why not; waits for a slot within the horizon, never beyond it.
+
+        An address to which no connection can be made is followed by the host's next, each with slots of its own.
+        """
+        found = await self._addresses(wish)
         if isinstance(found, NotSent):
             return found
-        address, resolve_ms = found
+        addresses, resolve_ms = found
+        last = addresses[-1]
+        for address in addresses:
+            sent = await self._try(wish, address, resolve_ms, is_last=address == last)
+            if isinstance(sent, NotSent) or address == last or not _unreached(sent.answer):
+                break
+            wish = replace(wish, patient=True)  # the gap to this host's own dead address is no reason to give up
+        return sent
+
+    async def _try(self, wish: Wish, address: str, resolve_ms: float, *, is_last: bool) -> Sent | NotSent:
+        """Send the request to one address; that it does not connect is the host's failure if it is the last one."""
         host = host_of(wish.canonical_url)
         interval = await self._interval_ms(host, origin_of(wish.canonical_url))
         slot = await self._slot(host, address, interval, wish)
@@ -129,7 +145,9 @@ class Hops:
                 total_seconds_max=wish.total_seconds_max,
             )
             answer = await self._http.fetch(request)
-            asked = await self._learn(host, answer)  # before the permit is free: nobody may slip in before a block
+            asked = None
+            if self._reached(host, address, answer) or is_last:
+                asked = await self._learn(host, answer)  # before the permit is free: nobody may slip in before a block
         finally:
             await self._politeness.release(_host_key(host), slot.permit)
         return Sent(
@@ -144,15 +162,17 @@ class Hops:
 
     # Before
 
-    async def _address(self, wish: Wish) -> tuple[str, float] | NotSent:
-        """The checked address to connect to and the time that resolving took; no address through a proxy."""
+    async def _addresses(self, wish: Wish) -> tuple[Sequence[str], float] | NotSent:
+        """The checked addresses to try, in order, and the time that resolving took; no address through a proxy."""
         parts = urlsplit(wish.canonical_url)
         if parts.port is not None and port_refused(parts.port):
             detail = f"{wish.url}: port {parts.port} belongs to another protocol and is never fetched"
             return NotSent(reason="port_refused", detail=detail)
-        if self._settings.fetch.proxy:
-            return "", 0.0
         host = hostname_of(wish.canonical_url)
+        if self._settings.fetch.proxy:  # it resolves names; an address that is written out can be judged all the same
+            literal = written_address(host)
+            kind = self._guard.refusal(literal) if literal else ""
+            return _refused(wish.url, host, literal, kind) if kind else (("",), 0.0)
         found = await self._resolver.resolve(host)
         if not found.addresses:
             await self._failed(host_of(wish.canonical_url))
@@ -161,25 +181,27 @@ class Hops:
         allowed = [address for address, refusal in refusals.items() if not refusal]
         if not allowed:
             address, kind = next(iter(refusals.items()))
-            named = "this address" if host.strip("[]") == address else f"{host} is {address}, which"
-            detail = (
-                f"{wish.url}: {named} is not fetched ({kind}); if you mean it, allow it with --allow-network {address}"
-            )
-            return NotSent(reason="address_refused", detail=detail)
-        return allowed[(wish.attempt - 1) % len(allowed)], found.elapsed_ms
+            return _refused(wish.url, host, address, kind)
+        return self._ordered(host_of(wish.canonical_url), allowed, wish.attempt), found.elapsed_ms
+
+    def _ordered(self, host: str, allowed: Sequence[str], attempt: int) -> Sequence[str]:
+        """As many addresses as may be tried; those that could not be connected to a while ago come last."""
+        first = (attempt - 1) % len(allowed)
+        turned = (*allowed[first:], *allowed[:first])
+        forgotten_ms = self._clock.now_ms() - _UNREACHED_MS
+        ordered = sorted(turned, key=lambda address: (self._dead.get((host, address)) or 0) > forgotten_ms)
+        return ordered[: max(1, self._settings.fetch.addresses_tried_max)]
+
+    def _reached(self, host: str, address: str, answer: HttpResponse | HttpFailure) -> bool:
+        """Whether the address could be connected to; it is remembered if not."""
+        if not _unreached(answer):
+            return True
+        self._dead.put((host, address), self._clock.now_ms())
+        return False
 
     async def _interval_ms(self, host: str, origin: str) -> int:
         state = await self._politeness.state(_host_key(host))
-        return interval_ms(state, await self._crawl_delay(origin), self._settings.politeness)
-
-    async def _crawl_delay(self, origin: str) -> float:
-        robots = await self._rules.robots(origin)
-        known = self._delays.get(origin)
-        if known is not None and known[0] is robots:
-            return known[1]
-        delay = robots.crawl_delay(self._settings.fetch.user_agent) or 0.0
-        self._delays.put(origin, (robots, delay))
-        return delay
+        return interval_ms(state, await self._rules.crawl_delay(origin), self._settings.politeness)
 
     async def _slot(self, host: str, address: str, interval: int, wish: Wish) -> Reservation:
         """The host's slot, not before the address's; not granted if it lies beyond the horizon.
@@ -296,6 +318,16 @@ class _Recent(Generic[_K, _V]):
         self._values.move_to_end(key)
         if len(self._values) > self._keys_max:
             self._values.popitem(last=False)
+
+
+def _unreached(answer: HttpResponse | HttpFailure) -> bool:
+    return isinstance(answer, HttpFailure) and answer.reason in _UNREACHED
+
+
+def _refused(url: str, host: str, address: str, kind: str) -> NotSent:
+    named = "this address" if host.strip("[]") == address else f"{host} is {address}, which"
+    detail = f"{url}: {named} is not fetched ({kind}); if you mean it, allow it with --allow-network {address}"
+    return NotSent(reason="address_refused", detail=detail)
 
 
 def _put_off(host: str, until_ms: Millis) -> NotSent:

@@ -106,7 +106,7 @@ class Outcomes:
 
     async def _asked(self, origin: str) -> float:
         """The Crawl-delay that its robots.txt asks of us."""
-        return (await self._rules.robots(origin)).crawl_delay(self._settings.fetch.user_agent) or 0.0
+        return await self._rules.crawl_delay(origin)
 
     def _paced(self, update: OriginUpdate, asked: float) -> OriginUpdate:
         politeness = self._settings.politeness

@@ -59,6 +59,12 @@ def test_case_37_concatenated_objects_are_all_read_up_to_the_damage() -> None:
     ]
 
 
+def test_half_a_surrogate_pair_becomes_a_replacement_character() -> None:
+    (item,) = json_ld_items(['{"@type": "A", "x \\ud800": ["y \\udc00", "\\ud83d\\ude00"]}'])
+    assert item["x \ufffd"] == ["y \ufffd", "\U0001f600"]
+    json.dumps(item, ensure_ascii=False).encode()
+
+
 def test_a_type_may_be_a_url_or_a_list() -> None:
     html = script('{"@type": "http://schema.org/Recipe"}') + script('{"@type": ["Organization", "schema:Place"]}')
     assert set(data_of(html)) == {"schema.org/Recipe", "schema.org/Organization", "schema.org/Place"}

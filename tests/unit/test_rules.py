@@ -1,0 +1,47 @@
+"""Verdicts from stored robots.txt, and what is kept of them in memory."""
+
+from dataclasses import replace
+
+from trawl.adapters.clocks import ManualClock
+from trawl.adapters.memory import MemoryRobotsStore
+from trawl.kinds import RobotsState
+from trawl.ports import RobotsEntry
+from trawl.rules import Rules
+from trawl.settings import RobotsSettings
+
+
+class Counting(MemoryRobotsStore):
+    """A store that counts how often it is asked."""
+
+    asked = 0
+
+    async def get(self, origin: str) -> RobotsEntry | None:
+        """The entry."""
+        self.asked += 1
+        return await super().get(origin)
+
+
+async def test_parsed_rules_are_kept_up_to_their_bytes_the_latest_used_longest() -> None:
+    store, settings = Counting(), replace(RobotsSettings(), parsed_bytes_max=250)
+    rules = Rules(store, ManualClock(0), settings, "trawl")
+    for host in "abc":
+        body = f"User-agent: *\nCrawl-delay: 7\nDisallow: /{host}\n".ljust(100, "#").encode()
+        entry = RobotsEntry(origin=f"http://{host}", state=RobotsState.RULES, body=body, expires_at_ms=10**9)
+        await store.put(entry)
+        assert await rules.crawl_delay(f"http://{host}") == 7
+    store.asked = 0
+    assert not (await rules.ruling("http://c", "http://c/c")).allowed
+    assert (await rules.ruling("http://b", "http://b/c")).allowed
+    assert store.asked == 0
+    assert not (await rules.ruling("http://a", "http://a/a")).allowed
+    assert store.asked == 1, "the oldest had to leave"
+
+
+async def test_one_robots_txt_larger_than_the_limit_is_kept_alone() -> None:
+    store, settings = Counting(), replace(RobotsSettings(), parsed_bytes_max=10)
+    rules = Rules(store, ManualClock(0), settings, "trawl")
+    body = b"User-agent: *\nDisallow: /a\n"
+    await store.put(RobotsEntry(origin="http://a", state=RobotsState.RULES, body=body, expires_at_ms=10**9))
+    for _ in range(2):
+        assert not (await rules.ruling("http://a", "http://a/a")).allowed
+    assert store.asked == 1
