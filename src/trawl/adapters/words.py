@@ -13,6 +13,7 @@ from trawl.fingerprint import stream_safe
 
 TERMS_MAX: Final = 32
 """Terms of a query that are looked for; a longer query is cut."""
+_WORDS_MAX: Final = 128
 
 # Thai, Lao, Myanmar, Hangul, Khmer, kana, bopomofo, Han and its extensions.
 _UNSPACED: Final = (
@@ -33,10 +34,20 @@ def indexable(text: str) -> str:
     return _RUN.sub(lambda run: f" {' '.join(run.group())} ", unicodedata.normalize("NFKC", stream_safe(text)))
 
 
+_FUNCTION_WORDS: Final = frozenset(
+    "a about after all also am an and any are as at be been before but by can could did do does doing for from had has"
+    " have having he her here hers him his how i if in into is it its just me my no nor not of off on once only or our"
+    " out over own s same she should so some such t than that the their them then there these they this those through"
+    " to too under until up very was we were what when where which while who whom why will with would you your".split()
+)
+"""English words that say how a question is put, not what about; Lucene's and Snowball's lists, shortened."""
+
+
 def terms(query: str) -> list[tuple[str, ...]]:
     """The terms of a query, each a phrase of one or two words; in order, without repeats, at most `TERMS_MAX`.
 
-    The words hold letters, digits and marks only, so they can be quoted for any engine.
+    English function words are left out beside other words: in a small corpus "how" and "do" are rare, and would count
+    for more than what was asked about. The words hold letters, digits and marks only, so any engine can quote them.
     """
     found: dict[tuple[str, ...], None] = {}
     for match in _WORD.finditer(unicodedata.normalize("NFKC", stream_safe(query))):
@@ -46,9 +57,10 @@ def terms(query: str) -> list[tuple[str, ...]]:
             continue
         characters = [char for char in word if char.isalnum()]
         found.update(dict.fromkeys(pairwise(characters) if len(characters) > 1 else zip(characters)))
-        if len(found) >= TERMS_MAX:
+        if len(found) >= _WORDS_MAX:
             break
-    return list(found)[:TERMS_MAX]
+    telling = [term for term in found if len(term) > 1 or term[0].casefold() not in _FUNCTION_WORDS]
+    return (telling or list(found))[:TERMS_MAX]
 
 
 def words(text: str) -> list[str]:
