@@ -19,6 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from trawl.bodies import BodyBytes
 from trawl.errors import StoreError
 from trawl.inbox import Inbox
 from trawl.kinds import ChangeKind, OutcomeClass, Purpose, Stage
@@ -169,6 +170,7 @@ class EmbeddedCrawl:
             Stage.DEDUP: asyncio.Queue(size),
         }
         self._index_queues = [asyncio.Queue[Record](size) for _ in range(max(settings.index_workers, 1))]
+        self._bodies = BodyBytes(settings.queue_bytes_max)
         self._pending = 0
         self._wake = asyncio.Event()
         self._stopping = False
@@ -295,10 +297,12 @@ class EmbeddedCrawl:
     async def _loop(self, stage: Stage, step: Callable[[Any], Awaitable[Sequence[Record]]]) -> None:
         queue = self._queues[stage]
         while True:
+            if stage is Stage.FETCHER:
+                await self._bodies.room()
             record = await queue.get()
             self._wake.set()
             await self._work(stage, record, step)
-            self._done(1)
+            self._done(record)
 
     async def _index_loop(self, queue: asyncio.Queue[Record]) -> None:
         while True:
@@ -306,7 +310,7 @@ class EmbeddedCrawl:
             while not queue.empty() and len(batch) < self._settings.index_documents_max:
                 batch.append(queue.get_nowait())
             await self._index(batch)
-            self._done(len(batch))
+            self._done(*batch)
 
     async def _index(self, batch: Sequence[Record]) -> None:
         documents = [record for record in batch if isinstance(record, UniqueDocument)]
@@ -349,6 +353,7 @@ class EmbeddedCrawl:
                     self._wake.set()
                 elif isinstance(stage, Stage):
                     self._pending += 1
+                    self._bodies.add(record)
                     await self._queue(stage, record).put(record)
 
     def _queue(self, stage: Stage, record: Record) -> asyncio.Queue[Record]:
@@ -357,8 +362,10 @@ class EmbeddedCrawl:
             return self._index_queues[record.document.document_key % len(self._index_queues)]
         return self._queues[stage]
 
-    def _done(self, count: int) -> None:
-        self._pending -= count
+    def _done(self, *records: Record) -> None:
+        self._pending -= len(records)
+        for record in records:
+            self._bodies.remove(record)
         self._wake.set()
 
     async def _failed(self, stage: Stage, record: Record, error: Exception) -> None:

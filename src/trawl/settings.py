@@ -248,8 +248,8 @@ class EmbeddedSettings:
     """Records waiting before each stage."""
     inbox_records_max: int = 2_000
     """Records waiting before the frontier in memory; more are spilled to its store."""
-    inline_bytes_max: int = 900_000
-    """A larger field of a record travels as a blob."""
+    queue_bytes_max: int = 64_000_000
+    """While bodies of more bytes than this wait between the stages, no further fetch is begun."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,7 +291,10 @@ _POSITIVE: Final = {
     ),
     "extract": ("nodes_max", "depth_max", "text_chars_max", "sitemap_bytes_max", "sitemap_urls_max", "seconds_max"),
     "index": ("chunk_chars_target", "chunk_chars_max", "embed_batch_max", "search_candidates"),
-    "embedded": ("fetch_workers", "index_workers", "index_documents_max", "queue_records_max", "inbox_records_max"),
+    "embedded": (
+        "fetch_workers", "index_workers", "index_documents_max", "queue_records_max", "queue_bytes_max",
+        "inbox_records_max",
+    ),
 }  # fmt: skip
 """Settings of which zero would let nothing through, wait for ever, or mean no limit at all."""
 

@@ -24,6 +24,7 @@ from trawl.records import (
     FetchOutcome,
     FetchTask,
     Link,
+    Payload,
     Record,
     RobotsNews,
     Seed,
@@ -120,6 +121,33 @@ class World:
         """What became of each page: `class:reason`."""
         rows = [row async for row in self.store.rows("default")]
         return {row.request.url.rpartition("/")[2]: f"{row.outcome}:{row.reason}" for row in rows}
+
+
+async def test_large_bodies_wait_up_to_a_limit_of_bytes() -> None:
+    world, held = World(60, queue=64), []
+    small = replace(world.settings.embedded, queue_bytes_max=3_000_000)
+    world.crawl = EmbeddedCrawl(
+        world.crawl._stages, world.store, Inbox(MemorySpillQueue(), 64), world.clock, small, extract_concurrency=1,
+        on_letter=world.letters.append,
+    )  # fmt: skip
+    fetch, extract = world.fetch, world.extract
+
+    async def large(task: FetchTask) -> Sequence[Record]:
+        body = Payload(inline=bytes(1_000_000), size_bytes=1_000_000)
+        records = await fetch(task)
+        return [replace(record, body=body) if isinstance(record, FetchedPage) else record for record in records]
+
+    async def slow(page: FetchedPage) -> Sequence[Record]:
+        await asyncio.sleep(0.01)
+        held.append(world.crawl._bodies.held)
+        return await extract(page)
+
+    world.crawl._stages.fetcher.step = large  # type: ignore[method-assign]
+    world.crawl._stages.extractor.step = slow  # type: ignore[method-assign]
+    await world.run()
+    assert len(world.indexed) == 60
+    assert 3_000_000 < max(held) <= 3_000_000 + world.settings.embedded.fetch_workers * 1_000_000
+    assert world.crawl._bodies.held == 0
 
 
 def _outcome(visit: Any, outcome: OutcomeClass, now_ms: int) -> FetchOutcome:

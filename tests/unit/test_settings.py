@@ -22,7 +22,7 @@ def test_the_environment_wins_over_the_file_and_the_file_over_the_default() -> N
 @pytest.mark.parametrize(("group", "name"), POSITIVE)
 def test_zero_is_refused_where_it_would_stop_or_unbind_everything(group: str, name: str) -> None:
     assert name in {field.name for field in dataclasses.fields(getattr(Settings(), group))}
-    with pytest.raises(SettingsError, match=f"{group}.{name} = 0"):
+    with pytest.raises(SettingsError, match=rf"{group}\.{name} = 0"):
         load({group: {name: 0}}, {})
     variable = f"TRAWL_{group}_{name}".upper()
     with pytest.raises(SettingsError, match=f"{variable} says that {group}.{name} = 0"):
@@ -48,5 +48,5 @@ def test_a_variable_that_cannot_be_used_is_named(variables: dict[str, str], told
 
 def test_settings_made_in_python_are_checked_as_well() -> None:
     assert validate(Settings()) == Settings()
-    with pytest.raises(SettingsError, match="politeness.delay_seconds"):
+    with pytest.raises(SettingsError, match=r"politeness\.delay_seconds"):
         validate(replace(Settings(), politeness=PolitenessSettings(delay_seconds=-1)))
