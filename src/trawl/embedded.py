@@ -22,12 +22,11 @@ from typing import Any, Protocol
 from trawl.bodies import BodyBytes
 from trawl.errors import StoreError
 from trawl.inbox import Inbox
-from trawl.kinds import ChangeKind, OutcomeClass, Purpose, Stage
+from trawl.kinds import OutcomeClass, Purpose, Stage
 from trawl.pipeline import route
 from trawl.plain import dump
 from trawl.ports import Clock, FrontierStore
 from trawl.records import (
-    ChangeEvent,
     DeadLetter,
     DiscoveredLinks,
     ExtractedDocument,
@@ -382,11 +381,6 @@ class EmbeddedCrawl:
             at_ms=self._clock.now_ms(),
         )
         await self._deliver((letter, *_ended(stage, record, error, self._clock.now_ms())))
-
-
-def finished(crawl_id: str, at_ms: Millis, event_id: int) -> ChangeEvent:
-    """The event that a crawl has nothing queued, leased or pending."""
-    return ChangeEvent(event_id=event_id, kind=ChangeKind.CRAWL_FINISHED, crawl_id=crawl_id, at_ms=at_ms)
 
 
 def _payload(record: Record) -> Payload:
