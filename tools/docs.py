@@ -36,9 +36,9 @@ _WRITTEN: Final = "<!-- Written by `make docs` from {source}; change that, not t
 
 # fmt: off
 UNITS: Final = frozenset({
-    "attempts", "bits", "bytes", "candidates", "chars", "connections", "documents", "failures", "hosts", "layers",
-    "links", "names", "nodes", "parameters", "records", "redirects", "repeats", "results", "seconds", "segments",
-    "threads", "tokens", "urls", "workers",
+    "addresses", "attempts", "bits", "bytes", "candidates", "chars", "connections", "documents", "failures", "hosts",
+    "layers", "links", "names", "nodes", "parameters", "records", "redirects", "repeats", "results", "seconds",
+    "segments", "sitemaps", "threads", "tokens", "urls", "workers",
 })
 # fmt: on
 """Words of a setting's name that are its unit."""

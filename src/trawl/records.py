@@ -103,6 +103,8 @@ class Link:
     """The last modification that a sitemap or feed claims."""
     priority: float | None = None
     """The priority from 0 to 1 that a sitemap claims."""
+    nesting: int = 0
+    """How many sitemaps, feeds and lists, one named by another, lead to it; pages between them do not count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,6 +203,10 @@ class FetchTask:
     """Among which documents duplicates are looked for."""
     static_render: StaticRender | None = None
     """For a render task: what the static fetch gave."""
+    nesting: int = 0
+    """How many sitemaps, feeds and lists, one named by another, lead to it; pages between them do not count."""
+    last_outcome: OutcomeClass = OutcomeClass.UNKNOWN
+    """What the visit before this one ended as; it still holds if nothing has changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -301,6 +307,8 @@ class FetchedPage:
     """Among which documents duplicates are looked for."""
     static_render: StaticRender | None = None
     """For a rendered page: what the static fetch gave."""
+    nesting: int = 0
+    """How many sitemaps, feeds and lists, one named by another, lead to it; pages between them do not count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

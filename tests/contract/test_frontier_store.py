@@ -70,6 +70,7 @@ async def test_every_field_of_a_request_comes_back(frontier: FrontierStore) -> N
         chain=(Hop(url="https://x.example/", status=301), Hop(url="https://y.example/", status=302)),
         chain_request_key=-(2**63),
         lastmod_ms=19,
+        nesting=2,
     )
     await admit(frontier, whole)
     row = await frontier.request(whole.request_key)
@@ -496,6 +497,24 @@ async def test_an_unchanged_page_keeps_what_was_known_of_it(frontier: FrontierSt
     row = await frontier.request(again.request_key)
     assert row is not None
     assert (row.document_key, row.duplicate_of, row.request.validators) == (3, 4, Validators(etag="e"))
+
+
+async def test_a_request_says_what_its_last_visit_that_ended_came_to(frontier: FrontierStore) -> None:
+    await open_origin(frontier)
+    await admit(frontier, request())
+    (leased,) = await lease(frontier)
+    assert leased.last_outcome is OutcomeClass.UNKNOWN
+    await frontier.complete(completion(leased, OutcomeClass.ALIAS, reason="same_document", duplicate_of=4))
+    await frontier.readmit("c", 2000)
+    (again,) = await lease(frontier, 2000)
+    assert again.last_outcome is OutcomeClass.ALIAS
+    await frontier.complete(completion(again, OutcomeClass.RETRY, requeue_at_ms=3000, duplicate_of=4))
+    (again,) = await lease(frontier, 3000)
+    assert again.last_outcome is OutcomeClass.ALIAS
+    await frontier.complete(completion(again, OutcomeClass.ALIAS, status=304))
+    row = await frontier.request(again.request_key)
+    assert row is not None
+    assert (row.request.last_outcome, row.duplicate_of) == (OutcomeClass.ALIAS, 4)
 
 
 async def test_a_page_that_is_no_longer_a_duplicate_says_so(frontier: FrontierStore) -> None:

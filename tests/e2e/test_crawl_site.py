@@ -493,3 +493,25 @@ def test_headers_that_repeat_are_kept_in_the_row(web: FakeWeb, tmp_path: Path) -
     crawl(web, "http://head.test/", out=tmp_path)
     headers = Corpus(tmp_path).row("http://head.test/")["response_headers"]
     assert headers["x-robots-tag"] == "noarchive, nosnippet"
+
+
+def test_pages_that_brought_no_document_bring_none_where_nothing_has_changed(web: FakeWeb, tmp_path: Path) -> None:
+    hidden = article("hidden", head='<meta name="robots" content="noindex">')
+    listed = "<urlset><url><loc>http://kept.test/other</loc></url></urlset>"
+    pages = {
+        "/": Reply(body=article("home", links=["/other", "/hidden", "/moved"]).body, etag='"1"'),
+        "/other": Reply(body=article("other").body, etag='"2"'),
+        "/hidden": Reply(body=hidden.body, etag='"3"'),
+        "/moved": redirects.redirect("/other"),
+        "/map.xml": Reply(body=listed.encode(), content_type="application/xml", etag='"4"'),
+    }
+    web.add(Site("kept.test", pages))
+    seeds = ("http://kept.test/", "http://kept.test/map.xml")
+    first = crawl(web, *seeds, out=tmp_path).summary
+    assert (first["pages"], first["aliases"], first["documents"]) == (2, 1, 2)
+    again = crawl(web, *seeds, out=tmp_path).summary
+    assert (again["pages"], again["unchanged"], again["aliases"], again["documents"]) == (2, 2, 1, 2)
+    outcomes = {url.removeprefix("http://kept.test"): outcome for url, outcome, _ in Corpus(tmp_path).outcomes()}
+    assert outcomes == {
+        "/": "unchanged", "/other": "unchanged", "/hidden": "withdrawn", "/moved": "alias", "/map.xml": "discovered",
+    }  # fmt: skip

@@ -79,6 +79,27 @@ async def test_what_has_not_changed_is_unchanged_and_keeps_its_validators(fake_w
         assert (await rig.page(rig.url(HOST), validators=Validators(etag='"v0"'))).status == 200
 
 
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        (OutcomeClass.ALIAS, OutcomeClass.ALIAS),
+        (OutcomeClass.DISCOVERED, OutcomeClass.DISCOVERED),
+        (OutcomeClass.DUPLICATE, OutcomeClass.DUPLICATE),
+        (OutcomeClass.WITHDRAWN, OutcomeClass.WITHDRAWN),
+        (OutcomeClass.INDEXED, OutcomeClass.UNCHANGED),
+        (OutcomeClass.UNCHANGED, OutcomeClass.UNCHANGED),
+        (OutcomeClass.FAILED, OutcomeClass.UNCHANGED),
+    ],
+)
+async def test_what_brought_no_page_before_brings_none_if_nothing_has_changed(
+    fake_web: FakeWeb, before: OutcomeClass, now: OutcomeClass
+) -> None:
+    serve(fake_web, {"/": validated(PAGE, etag='"v1"')})
+    async with Rig(fake_web) as rig:
+        same = await rig.outcome(rig.url(HOST), validators=Validators(etag='"v1"'), last_outcome=before)
+        assert (same.outcome, same.reason, same.status) == (now, "not_modified", 304)
+
+
 async def test_a_304_that_was_not_asked_for_is_a_failure(fake_web: FakeWeb) -> None:
     serve(fake_web, {"/": Reply(304, content_type=None)})
     async with Rig(fake_web) as rig:

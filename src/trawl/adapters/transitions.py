@@ -9,6 +9,8 @@ from trawl.ports import Completion, OriginState, OriginUpdate, RequestRow
 CHARGED_PURPOSES = frozenset({Purpose.PAGE, Purpose.AUTO})
 """A request of these counts against its crawl's budget from its lease on, until its outcome says that it does not."""
 
+NOT_MODIFIED = 304
+
 UNCHARGED, CHARGED, SETTLED = 0, 1, 2
 """Not counted against the budget; counted by this visit; counted by a visit that has ended."""
 
@@ -37,12 +39,15 @@ def told(row: RequestRow, completion: Completion) -> RequestRow:
     """A row with what its last fetch told.
 
     A document that is known stays known; of what it is a duplicate is told anew each time, except by an answer that
-    nothing has changed.
+    nothing has changed (304).
     """
     request = row.request
     if completion.validators is not None:
         request = replace(request, validators=completion.validators)
-    keeps = completion.duplicate_of is None and completion.outcome is OutcomeClass.UNCHANGED
+    if completion.requeue_at_ms is None:
+        request = replace(request, last_outcome=completion.outcome)
+    same = completion.outcome is OutcomeClass.UNCHANGED or completion.status == NOT_MODIFIED
+    keeps = completion.duplicate_of is None and same
     return replace(
         row,
         request=request,
@@ -59,6 +64,11 @@ def told(row: RequestRow, completion: Completion) -> RequestRow:
 def reason_of(completion: Completion) -> str:
     """What a terminal outcome is counted under: `class:reason`, or the class where there is no reason."""
     return f"{completion.outcome}:{completion.reason}" if completion.reason else str(completion.outcome)
+
+
+def outcome_of(ended: str | None) -> OutcomeClass:
+    """The class of a text of `reason_of`; unknown where there is none."""
+    return OutcomeClass.UNKNOWN if ended is None else OutcomeClass(ended.partition(":")[0])
 
 
 def by_class(reasons: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:

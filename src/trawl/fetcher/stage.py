@@ -15,6 +15,8 @@ from trawl.rules import Rules
 from trawl.settings import Settings
 from trawl.url import CanonicalRules, host_of, origin_of
 
+_STILL_HOLD = frozenset({OutcomeClass.ALIAS, OutcomeClass.DISCOVERED, OutcomeClass.DUPLICATE, OutcomeClass.WITHDRAWN})
+"""What a visit ended as that brought no page of its own; it does so again if nothing has changed."""
 _REFUSED = frozenset({"address_refused", "port_refused", "redirect_scheme"})
 
 
@@ -168,8 +170,9 @@ class FetcherStage:
         if answer.status == 304 and visit.task.validators != Validators():
             fresh, held = validators_of(answer.headers), visit.task.validators
             kept = Validators(etag=fresh.etag or held.etag, last_modified=fresh.last_modified or held.last_modified)
+            before = visit.task.last_outcome
             unchanged = visit.outcome(
-                OutcomeClass.UNCHANGED,
+                before if before in _STILL_HOLD else OutcomeClass.UNCHANGED,
                 "not_modified",
                 self._clock.now_ms(),
                 terminal=True,

@@ -129,6 +129,7 @@ class Visit:
             tags=task.tags,
             dedup_scope=task.dedup_scope,
             static_render=task.static_render,
+            nesting=task.nesting,
         )
 
     def timings(self, response: HttpResponse) -> Timings:
@@ -146,7 +147,7 @@ class Visit:
         """End here: the redirect's target belongs to another queue, and this request becomes its alias."""
         task = self.task
         key = task.chain_request_key if task.chain_request_key is not None else task.request_key
-        link = Link(url=target.url, depth=task.depth, purpose=task.purpose, found=Found.REDIRECT)
+        link = Link(url=target.url, depth=task.depth, purpose=task.purpose, found=Found.REDIRECT, nesting=task.nesting)
         links = DiscoveredLinks(
             crawl_id=task.crawl_id,
             source_url=self.url,

@@ -18,6 +18,7 @@ _PAGES = frozenset({OutcomeClass.INDEXED, OutcomeClass.DUPLICATE, OutcomeClass.U
 
 _LEARNED = {OutcomeClass.INDEXED: False, OutcomeClass.DUPLICATE: True}
 """What an outcome teaches of its URL template: whether its pages are duplicates."""
+_NOT_MODIFIED = 304
 _CLOSED_HOSTS = frozenset({"address_refused", "dns_not_found", "port_refused"})
 """Why robots.txt is unavailable where trying again would not help: the host is not there, or must not be fetched."""
 _HEALTHY_MAX = 65_536
@@ -168,5 +169,5 @@ class Outcomes:
             duplicate_of=outcome.duplicate_of,
             content_sha256=outcome.content_sha256,
             charged=outcome.outcome in _PAGES,
-            duplicate=_LEARNED.get(outcome.outcome),
+            duplicate=None if outcome.status == _NOT_MODIFIED else _LEARNED.get(outcome.outcome),
         )

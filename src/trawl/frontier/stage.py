@@ -282,6 +282,8 @@ class FrontierStage:
             depth=request.depth,
             found=request.found,
             validators=request.validators,
+            last_outcome=request.last_outcome,
+            nesting=request.nesting,
             attempt=request.attempt,
             scheduled_at_ms=request.scheduled_at_ms,
             released_at_ms=now_ms,

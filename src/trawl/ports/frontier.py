@@ -60,6 +60,10 @@ class Request:
     chain: tuple[Hop, ...] = ()
     chain_request_key: Key | None = None
     lastmod_ms: Millis | None = None
+    nesting: int = 0
+    """How many sitemaps, feeds and lists, one named by another, lead to it."""
+    last_outcome: OutcomeClass = OutcomeClass.UNKNOWN
+    """What its last visit that ended came to."""
     fetch_id: Key = 0
     """The fetch that holds the lease; 0 while queued."""
 

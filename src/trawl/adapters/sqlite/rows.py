@@ -3,6 +3,7 @@
 import json
 from typing import Any, Final
 
+from trawl.adapters.transitions import outcome_of
 from trawl.kinds import Found, OutcomeClass, Purpose
 from trawl.ports import Request, RequestRow
 from trawl.records import Hop, Validators
@@ -13,13 +14,13 @@ STATES: Final = ("queued", "queued", "leased", "done")
 SELECT: Final = """SELECT r.request_key, c.crawl_id, o.origin, r.url, r.template, r.purpose, r.found, r.depth, r.score,
     r.attempt, r.scheduled_at_ms, r.due_at_ms, r.etag, r.last_modified, r.chain, r.chain_request_key, r.lastmod_ms,
     r.fetch_id, r.state, r.outcome, r.reason, r.status, r.detail, r.at_ms, r.document_key, r.duplicate_of, r.visits,
-    r.seq, l.origin_id, r.purse, r.charge, r.ended
+    r.seq, l.origin_id, r.purse, r.charge, r.ended, r.nesting
     FROM request r JOIN lane l ON l.lane = r.lane JOIN origin o ON o.origin_id = l.origin_id
     JOIN crawl c ON c.crawl = r.purse / 2 """
 
 INSERT: Final = """INSERT INTO request (request_key, lane, purse, state, score, due_at_ms, attempt, scheduled_at_ms,
-    template, depth, purpose, found, lastmod_ms, chain_request_key, chain, etag, last_modified, url)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (request_key) DO NOTHING"""
+    template, depth, purpose, found, lastmod_ms, chain_request_key, chain, etag, last_modified, url,
+    nesting) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (request_key) DO NOTHING"""
 
 _NO_VALIDATORS: Final = Validators()
 
@@ -46,6 +47,7 @@ def values(request: Request, lane: int, purse: int, state: int) -> tuple[Any, ..
         request.validators.etag,
         request.validators.last_modified,
         request.url,
+        request.nesting,
     )
 
 
@@ -69,6 +71,8 @@ def request_of(row: tuple[Any, ...]) -> Request:
         chain=tuple(Hop(url=url, status=status) for url, status in json.loads(chain)) if chain else (),
         chain_request_key=row[15],
         lastmod_ms=row[16],
+        nesting=row[32],
+        last_outcome=outcome_of(row[31]),
         fetch_id=row[17],
     )
 
