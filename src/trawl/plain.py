@@ -71,7 +71,13 @@ def to_avro(record: _Dataclass) -> dict[str, Any]:
 
 def to_json(record: _Dataclass) -> bytes:
     """Give a record as one line of JSON in UTF-8, without a line end. NaN and infinities raise ValueError."""
-    return _json_bytes(to_plain(record))
+    check = _checker(type(record))
+    if check is not None:
+        check(record)
+    try:
+        return _JSON_ENCODER.encode(record)  # as `to_plain` gives it, without making that first
+    except UnicodeEncodeError:
+        return scalar_text(json.dumps(to_plain(record), ensure_ascii=False, separators=(",", ":"))).encode()
 
 
 @cache
@@ -121,11 +127,31 @@ def _base64(data: bytes) -> str:
 _JSON_ENCODER: Final = msgspec.json.Encoder()
 
 
-def _json_bytes(plain: dict[str, Any]) -> bytes:
-    try:
-        return _JSON_ENCODER.encode(plain)
-    except UnicodeEncodeError:
-        return scalar_text(json.dumps(plain, ensure_ascii=False, separators=(",", ":"))).encode()
+@cache
+def _checker(cls: type) -> Callable[[Any], None] | None:
+    """Give what raises ValueError for a record with a float that no JSON can hold; None if its class has no floats."""
+    hints = get_type_hints(cls)
+    checks = [(field.name, _check_type(hints[field.name])) for field in dataclasses.fields(cls)]
+    needed = [(attrgetter(name), check) for name, check in checks if check is not None]
+
+    def check_all(record: Any) -> None:
+        for value_of, check in needed:
+            check(value_of(record))
+
+    return check_all if needed else None
+
+
+def _check_type(hint: Any) -> Callable[[Any], object] | None:
+    """Give the check of values of a type, or None where there is nothing to check."""
+    if get_origin(hint) in (types.UnionType, Union):
+        inner = _check_type(_without_none(hint))
+        return None if inner is None else lambda value: None if value is None else inner(value)
+    if get_origin(hint) is tuple:
+        item = _check_type(get_args(hint)[0])
+        return None if item is None else lambda values: [item(value) for value in values]
+    if dataclasses.is_dataclass(hint):
+        return _checker(cast("type", hint))
+    return _finite if hint is float else None
 
 
 def scalar_text(text: str) -> str:

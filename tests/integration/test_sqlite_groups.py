@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from trawl.adapters.sqlite import SqlitePolitenessStore
 from trawl.adapters.sqlite.database import Database
 from trawl.errors import StoreError, StoreFullError
 
@@ -94,6 +95,18 @@ async def test_a_full_disk_is_told_and_the_group_before_it_holds(database: Datab
     database.connection.execute("PRAGMA max_page_count = 1000000")
     with pytest.raises(StoreFullError):  # answers were undone with the group, so nothing may build on them
         put(database, 2)
+
+
+async def test_a_block_is_on_disk_at_once_unless_it_is_over_before_a_process_could_start_again(
+    database: Database,
+) -> None:
+    politeness = SqlitePolitenessStore(database)
+    await politeness.reserve("h", 1000, interval_ms=0, horizon_ms=0, concurrency_max=0, permit_ms=1)
+    await politeness.block("h", 1050)
+    put(database, 1)
+    assert seen_by_others(database) == []
+    await politeness.block("h", 5000)
+    assert seen_by_others(database) == [1]
 
 
 def test_without_a_group_each_commits_itself(tmp_path: Path) -> None:

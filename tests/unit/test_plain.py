@@ -93,6 +93,19 @@ def test_json_is_one_line_of_utf8_without_escapes() -> None:
     assert b"\n" not in data
 
 
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
+def test_a_number_that_json_cannot_hold_is_refused_at_any_depth(number: float) -> None:
+    links = (Link(url="a"), Link(url="b", priority=number))
+    for record in (
+        Seed(url="u", priority=number),
+        DiscoveredLinks(crawl_id="c", source_url="u", target_host="h", links=links),
+    ):
+        with pytest.raises(ValueError, match="no place in JSON"):
+            to_json(record)
+        with pytest.raises(ValueError, match="no place in JSON"):
+            to_plain(record)
+
+
 def test_unknown_keys_are_ignored_and_missing_ones_take_the_default() -> None:
     assert from_plain(Seed, {"url": "u", "from_the_future": [1]}) == Seed(url="u")
 

@@ -5,11 +5,14 @@ import gzip
 import json
 import re
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from trawl.kinds import BlockKind
 from trawl.records import ExtractedDocument, Millis
 from trawl.url import key_hex
+
+as_json: Final = json.JSONEncoder(ensure_ascii=False).encode
+"""A value as JSON text, characters as they are; `json.dumps` would make an encoder for each."""
 
 
 def iso(at_ms: Millis) -> str:
@@ -78,9 +81,7 @@ def front_matter(document: ExtractedDocument) -> str:
         "content_sha256": document.content_sha256,
     }
     kept = {"url", "title", "fetched_at"}
-    lines = [
-        f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in values.items() if value or name in kept
-    ]
+    lines = [f"{name}: {as_json(value)}" for name, value in values.items() if value or name in kept]
     return "\n".join(("---", *lines, "---", "", ""))
 
 

@@ -20,7 +20,7 @@ _START: Final = (
 )
 _BLOCK: Final = (
     "INSERT INTO politeness (key, blocked_until_ms) VALUES (?, ?) ON CONFLICT DO UPDATE"
-    " SET blocked_until_ms = max(blocked_until_ms, excluded.blocked_until_ms)"
+    " SET blocked_until_ms = max(blocked_until_ms, excluded.blocked_until_ms) RETURNING last_ms"
 )
 _OBSERVE: Final = (
     "INSERT INTO politeness (key, response_ms, failures, backoffs) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE"
@@ -35,8 +35,8 @@ _RESTART_MS: Final = 200
 class SqlitePolitenessStore:
     """When hosts and addresses were and may be fetched, for the one process of a folder.
 
-    A slot that a crash at once could shorten, and any block, is on disk before it is given out: the next process must
-    know of a request that has left.
+    A slot or block that a crash at once could shorten is on disk before it is given out: the next process must know of
+    a request that has left.
     """
 
     def __init__(self, database: Database) -> None:
@@ -86,8 +86,9 @@ class SqlitePolitenessStore:
     async def block(self, key: str, until_ms: Millis) -> None:
         """Grant nothing before that time; never shortens a block."""
         with self._database.write() as connection:
-            connection.execute(_BLOCK, (key, until_ms))
-        self._database.commit()
+            ((last_ms,),) = connection.execute(_BLOCK, (key, until_ms)).fetchall()
+        if last_ms is None or until_ms - last_ms > _RESTART_MS:  # else it is over before a new process is up
+            self._database.commit()
 
     async def observe(self, key: str, *, response_ms: float | None, failed: bool, throttled: bool) -> PolitenessState:
         """Learn from an answer; the new state."""

@@ -8,6 +8,7 @@ so no query is ever read as FTS5 syntax.
 import json
 import sqlite3
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from trawl.adapters.fusion import reciprocal_ranks
@@ -36,6 +37,8 @@ _SELECT: Final = (
 _OF_IDS: Final = "WHERE chunk_id IN (SELECT value FROM json_each(?))"
 _INDEX: Final = "INSERT INTO chunk_text (rowid, title, headings, body) VALUES (?, ?, ?, ?)"
 _UNINDEX: Final = "INSERT INTO chunk_text (chunk_text, rowid, title, headings, body) VALUES ('delete', ?, ?, ?, ?)"
+_LIST: Final = json.JSONEncoder(ensure_ascii=False)
+_indexable: Final = lru_cache(maxsize=1024)(indexable)  # titles and headings, which many chunks share
 _COMMON_MIN: Final = 2000
 _COMMON_SHARE: Final = 0.2
 _MATCH: Final = "SELECT rowid FROM chunk_text WHERE chunk_text MATCH ? ORDER BY rank LIMIT ?"
@@ -76,21 +79,21 @@ class SqliteSearchIndex:
                 raise ValueError(f"{len(chunks)} chunks, {dimensions} dimensions, but vectors of shape {vectors.shape}")
             ids = dict.fromkeys(chunk.crawl_id for chunk in chunks)
             crawls = {crawl_id: _crawl(connection, crawl_id, create=True) for crawl_id in ids}
-            rows = {chunk.chunk_id: _row(chunk) for chunk in chunks}
+            new = {chunk.chunk_id: chunk for chunk in chunks}
             stored = dict(zip((chunk.chunk_id for chunk in chunks), stored_form(vectors), strict=True))
-            known = _known(connection, list(rows))
+            known = _known(connection, list(new))
             for chunk_id, (seq, row) in known.items():
-                if _texts(row) == _texts(rows[chunk_id]):
-                    new = rows.pop(chunk_id)
-                    crawl = crawls[new[1]]
-                    connection.execute(_UPDATE, (crawl, *new, seq))
+                if _texts_of_row(row) == _texts(new[chunk_id]):
+                    same = new.pop(chunk_id)
+                    crawl = crawls[same.crawl_id]
+                    connection.execute(_UPDATE, (crawl, *_row(same), seq))
                     connection.execute(
                         "UPDATE vector SET crawl = ?, vector = ? WHERE seq = ?", (crawl, stored[chunk_id], seq)
                     )
-            changed = {seq: row for chunk_id, (seq, row) in known.items() if chunk_id in rows}
+            changed = {seq: row for chunk_id, (seq, row) in known.items() if chunk_id in new}
             _remove(connection, changed)
-            _append(connection, rows, crawls, stored)
-            add_size(connection, "chunk", len(rows) - len(changed))
+            _append(connection, list(new.values()), crawls, stored)
+            add_size(connection, "chunk", len(new) - len(changed))
 
     async def delete(self, chunk_ids: Sequence[Key]) -> None:
         """Remove chunks; harmless if they are not there."""
@@ -196,8 +199,10 @@ def _chunk(row: tuple[Any, ...]) -> Chunk:
     )
 
 
+@lru_cache(maxsize=1024)
 def _listed(texts: tuple[str, ...]) -> str:
-    return json.dumps(texts, ensure_ascii=False) if texts else ""
+    """Texts in one column; the chunks of a section have the same headings."""
+    return _LIST.encode(texts) if texts else ""
 
 
 def _parted(listed: str) -> tuple[str, ...]:
@@ -207,9 +212,13 @@ def _parted(listed: str) -> tuple[str, ...]:
         raise StoreCorruptError(f"a chunk of the search index cannot be read: {error}") from error
 
 
-def _texts(row: _Row) -> tuple[str, str, str]:
+def _texts(chunk: Chunk) -> tuple[str, str, str]:
     """What FTS5 indexes of a chunk; the same must be given again to take it out."""
-    return indexable(row[3]), indexable(" ".join(_parted(row[4]))), indexable(row[5])
+    return _indexable(chunk.title), _indexable(" ".join(chunk.heading_path)), indexable(chunk.text)
+
+
+def _texts_of_row(row: _Row) -> tuple[str, str, str]:
+    return _indexable(row[3]), _indexable(" ".join(_parted(row[4]))), indexable(row[5])
 
 
 def _known(connection: sqlite3.Connection, chunk_ids: Sequence[Key]) -> dict[Key, tuple[int, _Row]]:
@@ -219,22 +228,25 @@ def _known(connection: sqlite3.Connection, chunk_ids: Sequence[Key]) -> dict[Key
 
 
 def _append(
-    connection: sqlite3.Connection, rows: dict[Key, _Row], crawls: dict[str, int], vectors: dict[Key, bytes]
+    connection: sqlite3.Connection, chunks: Sequence[Chunk], crawls: dict[str, int], vectors: dict[Key, bytes]
 ) -> None:
     """Write chunks that are not there, numbered on from the last."""
     (last,) = connection.execute("SELECT coalesce(max(seq), 0) FROM chunk").fetchone()
-    numbered = [(seq, chunk_id, row) for seq, (chunk_id, row) in enumerate(rows.items(), start=last + 1)]
-    connection.executemany(_INSERT, [(seq, chunk_id, crawls[row[1]], *row) for seq, chunk_id, row in numbered])
+    numbered = list(enumerate(chunks, start=last + 1))
+    crawl = crawls.__getitem__
+    connection.executemany(
+        _INSERT, [(seq, chunk.chunk_id, crawl(chunk.crawl_id), *_row(chunk)) for seq, chunk in numbered]
+    )
     connection.executemany(
         "INSERT INTO vector VALUES (?, ?, ?)",
-        [(seq, crawls[row[1]], vectors[chunk_id]) for seq, chunk_id, row in numbered],
+        [(seq, crawl(chunk.crawl_id), vectors[chunk.chunk_id]) for seq, chunk in numbered],
     )
-    connection.executemany(_INDEX, [(seq, *_texts(row)) for seq, _, row in numbered])
+    connection.executemany(_INDEX, [(seq, *_texts(chunk)) for seq, chunk in numbered])
 
 
 def _remove(connection: sqlite3.Connection, rows: dict[int, _Row]) -> None:
     """Take out the chunks of these numbers."""
-    connection.executemany(_UNINDEX, [(seq, *_texts(row)) for seq, row in rows.items()])
+    connection.executemany(_UNINDEX, [(seq, *_texts_of_row(row)) for seq, row in rows.items()])
     connection.executemany("DELETE FROM vector WHERE seq = ?", [(seq,) for seq in rows])
     connection.executemany("DELETE FROM chunk WHERE seq = ?", [(seq,) for seq in rows])
 
