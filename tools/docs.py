@@ -49,6 +49,7 @@ _UNIT_OF: Final = {
     "politeness.per_host_concurrency": "fetches",
     "frontier.template_throttle_share": "share",
     "frontier.template_close_share": "share",
+    "frontier.sitemap_depth_max": "levels",
     "extract.depth_max": "levels",
     "dedup.hamming_max": "bits",
     "index.chunk_chars_target": "chars",

@@ -56,6 +56,10 @@ class Purpose(StrEnum):
     AUTO = "auto"
 
 
+LIST_PURPOSES: Final = frozenset({Purpose.SITEMAP, Purpose.FEED, Purpose.URL_LIST})
+"""Fetches that are for no page: they have a budget of their own."""
+
+
 class Found(StrEnum):
     """How a URL was discovered."""
 

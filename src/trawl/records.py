@@ -205,7 +205,7 @@ class FetchTask:
     """For a render task: what the static fetch gave."""
     nesting: int = 0
     """How many sitemaps, feeds and lists, one named by another, lead to it; pages between them do not count."""
-    last_outcome: OutcomeClass = OutcomeClass.UNKNOWN
+    last_outcome: OutcomeClass | None = None
     """What the visit before this one ended as; it still holds if nothing has changed."""
 
 

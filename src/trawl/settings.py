@@ -144,6 +144,10 @@ class FrontierSettings:
     """At this many queued URLs the one with the lowest score is evicted."""
     host_urls_max: int = 1_000_000
     """URLs admitted per host."""
+    sitemaps_per_host_max: int = 5_000
+    """Sitemaps, feeds and lists of URLs admitted per crawl and host; they do not count as pages."""
+    sitemap_depth_max: int = 3
+    """Levels of sitemaps below the first that are read (sitemaps.org allows one, real sites have up to three)."""
     path_segments_max: int = 24
     """A deeper path is refused as a trap."""
     query_parameters_max: int = 16

@@ -137,7 +137,9 @@ class Differential:
         await self.both(lambda store: store.put_crawl(stored))
 
     async def admit(self, batch: list[Request], queue_urls_max: int, host_urls_max: int) -> None:
-        await self.listed(lambda store: store.admit(batch, queue_urls_max=queue_urls_max, host_urls_max=host_urls_max))
+        await self.listed(
+            lambda store: store.admit(batch, queue_urls_max=queue_urls_max, host_urls_max=host_urls_max, sitemaps_max=2)
+        )
 
     async def robots(self, origin: str, state: RobotsState, lasts: int, delay_ms: int, concurrency_max: int) -> None:
         told = OriginUpdate(

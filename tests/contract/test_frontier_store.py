@@ -4,7 +4,17 @@ from typing import Any
 import pytest
 
 from tests.contract.requests import FAR_MS, SITE, admit, completion, lease, open_origin, request
-from trawl.kinds import DedupScope, Found, OutcomeClass, Purpose, RecrawlKind, RenderMode, RobotsState, ScopeKind
+from trawl.kinds import (
+    LIST_PURPOSES,
+    DedupScope,
+    Found,
+    OutcomeClass,
+    Purpose,
+    RecrawlKind,
+    RenderMode,
+    RobotsState,
+    ScopeKind,
+)
 from trawl.ports import Admission, CrawlPolicy, CrawlProgress, FrontierStore, OriginUpdate, SeedScope, TemplateCounts
 from trawl.records import Hop, RecrawlPolicy, Validators
 from trawl.url import fetch_id
@@ -91,6 +101,18 @@ async def test_host_budget_counts_urls_ever_admitted(frontier: FrontierStore) ->
     seen = await frontier.admit([request(f"{SITE}/1")], queue_urls_max=10, host_urls_max=1)
     assert list(seen) == [Admission(admitted=False, reason="seen")]
     assert await admit(frontier, request(f"{OTHER}/1"), host_urls_max=1) == [True]
+
+
+async def test_sitemaps_feeds_and_lists_have_a_budget_per_crawl_and_origin(frontier: FrontierStore) -> None:
+    lists = [request(f"{SITE}/{purpose}", purpose=purpose) for purpose in LIST_PURPOSES]
+    others = request(f"{OTHER}/map", purpose=Purpose.SITEMAP), request(crawl_id="d", purpose=Purpose.SITEMAP)
+    limits = {"queue_urls_max": 10, "host_urls_max": 10, "sitemaps_max": 2}
+    admitted = await frontier.admit([*lists, *others, request(f"{SITE}/page")], **limits)
+    assert [admission.reason for admission in admitted] == ["", "", "sitemap_budget", "", "", ""]
+    again = await frontier.admit(lists, **limits)
+    assert [admission.reason for admission in again] == ["seen", "seen", "sitemap_budget"]
+    assert (await frontier.progress("c")).outcomes == ()
+    assert (await frontier.progress("c")).refusals == ()
 
 
 async def test_at_the_cap_the_lowest_score_of_all_leaves(frontier: FrontierStore) -> None:
@@ -503,7 +525,7 @@ async def test_a_request_says_what_its_last_visit_that_ended_came_to(frontier: F
     await open_origin(frontier)
     await admit(frontier, request())
     (leased,) = await lease(frontier)
-    assert leased.last_outcome is OutcomeClass.UNKNOWN
+    assert leased.last_outcome is None
     await frontier.complete(completion(leased, OutcomeClass.ALIAS, reason="same_document", duplicate_of=4))
     await frontier.readmit("c", 2000)
     (again,) = await lease(frontier, 2000)

@@ -14,6 +14,7 @@ import pytest
 
 from tests.e2e.running import TRAWL, Corpus, crawl, environment, through
 from tests.site import FakeWeb, Reply, Site
+from tests.site.message import Request
 from tests.site.process import WebProcess
 from tests.site.responders import bombs, delays, redirects, robots, sitemaps, traps
 from tests.site.responders.mirrors import article
@@ -83,6 +84,22 @@ def test_cases_21_and_23_sitemaps_however_they_are_packed_and_quoted(web: FakeWe
     web.add(Site("packed.test", {"/robots.txt": robots.rules(named), **variants, **quoted, **pages}))
     crawl(web, "http://packed.test/", out=tmp_path)
     assert Corpus(tmp_path).urls == {f"http://packed.test{path}" for path in pages}
+
+
+@pytest.mark.parametrize("entry", ["sitemap", "url"])
+def test_sitemaps_without_an_end_are_left(web: FakeWeb, tmp_path: Path, entry: str) -> None:
+    def next_map(request: Request) -> Reply:
+        number = int(request.path.removeprefix("/sitemap-").removesuffix(".xml"))
+        outer = "sitemapindex" if entry == "sitemap" else "urlset"
+        text = f"<{outer}><{entry}><loc>http://deep.test/sitemap-{number + 1}.xml</loc></{entry}></{outer}>"
+        return Reply(body=text.encode(), content_type="application/xml")
+
+    rules = robots.rules("Sitemap: http://deep.test/sitemap-0.xml\n")
+    web.add(Site("deep.test", {"/robots.txt": rules, "/": article("home")}, fallback=next_map))
+    ran = crawl(web, "http://deep.test/", out=tmp_path)
+    maps = [hit.path for hit in web.hits("deep.test") if hit.path.endswith(".xml")]
+    assert len(maps) == (4 if entry == "sitemap" else 5)
+    assert ran.summary["skipped"] == {"sitemap_too_deep": 1}
 
 
 @pytest.mark.timeout(1200)

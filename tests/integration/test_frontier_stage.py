@@ -429,6 +429,58 @@ async def test_sitemaps_that_robots_txt_names_are_fetched() -> None:
     assert (task.url, task.purpose, task.found) == ("https://a.example/map.xml", Purpose.SITEMAP, Found.ROBOTS)
 
 
+@pytest.mark.parametrize(
+    ("purpose", "nesting", "refused"),
+    [
+        (Purpose.SITEMAP, 3, {}),
+        (Purpose.SITEMAP, 4, {"sitemap_too_deep": 1}),
+        (Purpose.PAGE, 4, {}),
+        (Purpose.PAGE, 5, {"sitemap_too_deep": 1}),
+    ],
+)
+async def test_sitemaps_that_name_sitemaps_end_at_a_depth(
+    purpose: Purpose, nesting: int, refused: dict[str, int]
+) -> None:
+    frontier = Frontier()
+    await frontier.opened()
+    url = "https://a.example/x"
+    await frontier.put(*frontier.links(url, links=(Link(url=url, depth=1, purpose=purpose, nesting=nesting),)))
+    assert await frontier.refusals() == refused
+    frontier.clock.advance(60)
+    assert [task.nesting for task in await frontier.due()] == ([] if refused else [nesting])
+
+
+async def test_a_host_may_have_so_many_sitemaps_and_no_more() -> None:
+    settings = Settings()
+    frontier = Frontier(replace(settings, frontier=replace(settings.frontier, sitemaps_per_host_max=3)))
+    await frontier.opened()
+    urls = [f"https://a.example/{n}.xml" for n in range(5)]
+    maps = [link for url in urls for link in frontier.links(url, links=(Link(url=url, purpose=Purpose.SITEMAP),))]
+    await frontier.put(*maps, *frontier.links("https://a.example/page"))
+    assert await frontier.refusals() == {"sitemap_budget": 2}
+    assert (await frontier.store.progress("default")).queued == 4
+
+
+async def test_once_the_budget_of_pages_is_spent_no_sitemap_is_fetched() -> None:
+    frontier = Frontier()
+    await frontier.opened(b"Sitemap: https://a.example/map.xml\nUser-agent: *\nAllow: /", pages_max=1)
+    frontier.clock.advance(60)
+    assert await frontier.due() == []
+    assert (await frontier.store.progress("default")).queued == 1
+
+
+@pytest.mark.parametrize(("purpose", "charged"), [(Purpose.PAGE, 2), (Purpose.SITEMAP, 1), (Purpose.AUTO, 1)])
+async def test_a_link_to_a_page_that_leads_to_a_list_counts_as_a_page(purpose: Purpose, charged: int) -> None:
+    frontier = Frontier()
+    await frontier.opened()
+    url = "https://a.example/x"
+    await frontier.put(*frontier.links(url, links=(Link(url=url, depth=1, purpose=purpose),)))
+    frontier.clock.advance(60)
+    (task,) = await frontier.due()
+    await frontier.put(frontier.outcome(task, OutcomeClass.DISCOVERED))
+    assert (await frontier.store.progress("default")).charged == charged
+
+
 async def test_an_operator_can_pause_and_resume_a_crawl() -> None:
     frontier = Frontier()
     await frontier.opened()

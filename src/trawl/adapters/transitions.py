@@ -66,9 +66,9 @@ def reason_of(completion: Completion) -> str:
     return f"{completion.outcome}:{completion.reason}" if completion.reason else str(completion.outcome)
 
 
-def outcome_of(ended: str | None) -> OutcomeClass:
-    """The class of a text of `reason_of`; unknown where there is none."""
-    return OutcomeClass.UNKNOWN if ended is None else OutcomeClass(ended.partition(":")[0])
+def outcome_of(ended: str | None) -> OutcomeClass | None:
+    """The class of a text of `reason_of`, if there is one."""
+    return None if ended is None else OutcomeClass(ended.partition(":")[0])
 
 
 def by_class(reasons: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:

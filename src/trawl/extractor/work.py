@@ -99,7 +99,9 @@ def _url_list(body: bytes, page: FetchedPage, media: Media, settings: ExtractSet
     else:
         entries = read_url_list(chunks, Found.URL_LIST)
     limit = settings.sitemap_urls_max
-    found = {link.url: link for link in islice(_absolute(entries, page.final_url), limit)}
+    nesting = page.nesting + 1
+    absolute = (replace(link, nesting=nesting) for link in _absolute(entries, page.final_url))
+    found = {link.url: link for link in islice(absolute, limit)}
     full = next(entries, None) is not None if len(found) >= limit else False
     listed = UrlList(count=len(found), truncated=chunks.truncated or full)
     return Worked(discovered=tuple(grouped(page, found.values(), page.depth)), found=listed)

@@ -7,7 +7,7 @@ from typing import Self
 from trawl.errors import InvalidUrlError
 from trawl.frontier.score import score
 from trawl.frontier.traps import static_trap
-from trawl.kinds import Purpose, ScopeKind, SeedKind
+from trawl.kinds import LIST_PURPOSES, Purpose, ScopeKind, SeedKind
 from trawl.ports import CrawlPolicy, Request, SeedScope
 from trawl.records import DiscoveredLinks, Link, Millis, Seed
 from trawl.settings import Settings
@@ -80,7 +80,8 @@ class Gate:
     def judge(self, link: Link, found: DiscoveredLinks, now_ms: Millis) -> Candidate | str:
         """The request that a link becomes, or the reason of its refusal, without asking any store.
 
-        Reasons: invalid_url, out_of_scope, too_deep, nofollow, redirect_loop, too_many_redirects, and the traps'.
+        Reasons: invalid_url, out_of_scope, too_deep, nofollow, sitemap_too_deep, redirect_loop, too_many_redirects, and
+        the traps'.
         """
         try:
             url = canonical(link.url, self.rules)
@@ -105,6 +106,7 @@ class Gate:
             chain=found.chain,
             chain_request_key=found.chain_request_key,
             lastmod_ms=link.lastmod_ms,
+            nesting=link.nesting,
         )
         return Candidate(request, shape)
 
@@ -115,6 +117,8 @@ class Gate:
             return "too_deep"
         if not _NOT_FOLLOWED.isdisjoint(link.rel):
             return "nofollow"
+        if link.nesting > self.settings.frontier.sitemap_depth_max + (link.purpose not in LIST_PURPOSES):
+            return "sitemap_too_deep"
         if len(found.chain) > self.settings.fetch.redirects_max:
             return "too_many_redirects"
         if any(hop.url == url for hop in found.chain):

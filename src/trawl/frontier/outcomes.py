@@ -168,6 +168,11 @@ class Outcomes:
             document_key=outcome.document_key,
             duplicate_of=outcome.duplicate_of,
             content_sha256=outcome.content_sha256,
-            charged=outcome.outcome in _PAGES,
+            charged=outcome.outcome in _PAGES or _was_to_be_a_page(outcome),
             duplicate=None if outcome.status == _NOT_MODIFIED else _LEARNED.get(outcome.outcome),
         )
+
+
+def _was_to_be_a_page(outcome: FetchOutcome) -> bool:
+    """Whether a link to a page led to a list of URLs: it counts, or lists that name lists would cost nothing."""
+    return outcome.outcome is OutcomeClass.DISCOVERED and outcome.purpose is Purpose.PAGE

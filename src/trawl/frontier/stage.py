@@ -184,7 +184,10 @@ class FrontierStage:
             return
         limits = self._settings.frontier
         admissions = await self._store.admit(
-            accepted, queue_urls_max=limits.queue_urls_max, host_urls_max=limits.host_urls_max
+            accepted,
+            queue_urls_max=limits.queue_urls_max,
+            host_urls_max=limits.host_urls_max,
+            sitemaps_max=limits.sitemaps_per_host_max,
         )
         for admission in admissions:
             if not admission.admitted and admission.reason != "seen":

@@ -62,7 +62,7 @@ class Request:
     lastmod_ms: Millis | None = None
     nesting: int = 0
     """How many sitemaps, feeds and lists, one named by another, lead to it."""
-    last_outcome: OutcomeClass = OutcomeClass.UNKNOWN
+    last_outcome: OutcomeClass | None = None
     """What its last visit that ended came to."""
     fetch_id: Key = 0
     """The fetch that holds the lease; 0 while queued."""
@@ -74,7 +74,7 @@ class Admission:
 
     admitted: bool
     reason: str = ""
-    """Why not: seen, queue_full, host_budget."""
+    """Why not: seen, queue_full, host_budget, sitemap_budget."""
     evicted_url: str = ""
     """The request that had to leave for it, if the queue was full."""
 
@@ -206,11 +206,11 @@ class FrontierStore(Protocol):
         ...
 
     async def admit(
-        self, requests: Sequence[Request], *, queue_urls_max: int, host_urls_max: int
+        self, requests: Sequence[Request], *, queue_urls_max: int, host_urls_max: int, sitemaps_max: int = 5_000
     ) -> Sequence[Admission]:
         """Queue each request that was never seen; at the cap the lowest score of all leaves, or the request itself.
 
-        Of equal scores the youngest leaves. A request that was visited before is not forgotten: its next visit is
+        At most `sitemaps_max` requests of a crawl and origin may be for no page. Of equal scores the youngest leaves. A request that was visited before is not forgotten: its next visit is
         called off.
         """
         ...

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from trawl.adapters.transitions import CHARGED, CHARGED_PURPOSES, SETTLED, UNCHARGED, by_class, reason_of, told, updated
-from trawl.kinds import RenderMode, RobotsState
+from trawl.kinds import LIST_PURPOSES, RenderMode, RobotsState
 from trawl.ports import (
     Admission,
     Completion,
@@ -57,6 +57,7 @@ class MemoryFrontierStore:
         self._crawls: dict[str, _Crawl] = {}
         self._refusals: dict[tuple[str, str], int] = {}
         self._templates: dict[Key, TemplateCounts] = {}
+        self._lists: Counter[tuple[str, str]] = Counter()  # sitemaps, feeds and lists by crawl and origin
         self._sequence = 0
         self._now_ms: Millis = 0
 
@@ -100,17 +101,20 @@ class MemoryFrontierStore:
         return [key in self._entries for key in request_keys]
 
     async def admit(
-        self, requests: Sequence[Request], *, queue_urls_max: int, host_urls_max: int
+        self, requests: Sequence[Request], *, queue_urls_max: int, host_urls_max: int, sitemaps_max: int = 5_000
     ) -> Sequence[Admission]:
         """Queue each request that was never seen; at the cap the lowest score of all leaves, or the request itself."""
-        return [self._admit(request, queue_urls_max, host_urls_max) for request in requests]
+        return [self._admit(request, queue_urls_max, host_urls_max, sitemaps_max) for request in requests]
 
-    def _admit(self, request: Request, queue_urls_max: int, host_urls_max: int) -> Admission:
+    def _admit(self, request: Request, queue_urls_max: int, host_urls_max: int, sitemaps_max: int) -> Admission:
         if request.request_key in self._entries:
             return Admission(admitted=False, reason="seen")
         origin = self._origin(request.origin)
         if origin.state.admitted >= host_urls_max:
             return Admission(admitted=False, reason="host_budget")
+        is_list, lists = request.purpose in LIST_PURPOSES, (request.crawl_id, request.origin)
+        if is_list and self._lists[lists] >= sitemaps_max:
+            return Admission(admitted=False, reason="sitemap_budget")
         evicted = ""
         if sum(map(len, self._queues.values())) >= queue_urls_max:
             queued = (entry for queue in self._queues.values() for entry in queue.values())
@@ -120,6 +124,7 @@ class MemoryFrontierStore:
             evicted = lowest.row.request.url
             self._evict(lowest)
         self._crawl(request.crawl_id)
+        self._lists[lists] += is_list
         self._sequence += 1
         row = RequestRow(request=replace(request, fetch_id=0), state="queued")
         entry = self._entries[request.request_key] = _Entry(row, self._sequence)

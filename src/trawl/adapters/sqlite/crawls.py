@@ -75,6 +75,16 @@ class Crawls:
         purses = (2 * crawl.crawl + paid for crawl in crawls for paid in (UNPAID, PAID))
         return [purse for purse in purses if self.of_purse(purse).may_spend(purse)]
 
+    def lists(self, crawl_id: str, origin: str) -> int:
+        """How many sitemaps, feeds and lists of an origin a crawl has admitted."""
+        select = "SELECT count FROM crawl_count WHERE crawl = ? AND kind = 'list' AND name = ?"
+        row = self._connection.execute(select, (self.named(crawl_id).crawl, origin)).fetchone()
+        return 0 if row is None else int(row[0])
+
+    def add_list(self, crawl_id: str, origin: str) -> None:
+        """Count one more of them."""
+        count(self._connection, self.named(crawl_id).crawl, "list", origin, 1)
+
     def save(self) -> None:
         """Write the counts that changed."""
         for crawl in self._crawls.values():
@@ -130,7 +140,9 @@ def progress_of(connection: sqlite3.Connection, crawl_id: str, now_ms: Millis) -
         return CrawlProgress()
     crawl, queued, waiting, leased, charged = row
     counts = connection.execute(
-        "SELECT kind, name, count FROM crawl_count WHERE crawl = ? AND count > 0 ORDER BY name", (crawl,)
+        "SELECT kind, name, count FROM crawl_count WHERE crawl = ? AND kind IN ('outcome', 'refusal') AND count > 0"
+        " ORDER BY name",
+        (crawl,),
     ).fetchall()
     reasons = tuple((name, number) for kind, name, number in counts if kind == "outcome")
     return CrawlProgress(

@@ -11,7 +11,7 @@ from trawl.adapters.sqlite.origins import PARKED, READY, ROBOTS, Origin, most_qu
 from trawl.adapters.sqlite.rows import DONE, DUE, LEASED
 from trawl.adapters.sqlite.visits import Visits
 from trawl.adapters.transitions import CHARGED, CHARGED_PURPOSES, SETTLED, UNCHARGED, reason_of, told, updated
-from trawl.kinds import RenderMode
+from trawl.kinds import LIST_PURPOSES, RenderMode
 from trawl.ports import (
     Admission,
     Completion,
@@ -89,7 +89,7 @@ class SqliteFrontierStore:
             return [connection.execute(select, (key,)).fetchone() is not None for key in request_keys]
 
     async def admit(
-        self, requests: Sequence[Request], *, queue_urls_max: int, host_urls_max: int
+        self, requests: Sequence[Request], *, queue_urls_max: int, host_urls_max: int, sitemaps_max: int = 5_000
     ) -> Sequence[Admission]:
         """Queue each request that was never seen; at the cap the lowest score of all leaves, or the request itself."""
         with self._database.write() as connection:
@@ -98,7 +98,7 @@ class SqliteFrontierStore:
             admitted: Counter[Key] = Counter()
             admissions: list[Admission] = []
             for request in requests:
-                admission = self._admit(visits, request, queue_urls_max - queued, host_urls_max)
+                admission = self._admit(visits, request, queue_urls_max - queued, host_urls_max, sitemaps_max)
                 if admission.admitted:
                     queued += not admission.evicted_url
                     admitted[request.template] += 1
@@ -111,16 +111,20 @@ class SqliteFrontierStore:
             visits.save()
         return admissions
 
-    def _admit(self, visits: Visits, request: Request, room: int, host_urls_max: int) -> Admission:
+    def _admit(self, visits: Visits, request: Request, room: int, host_urls_max: int, sitemaps_max: int) -> Admission:
         connection = visits.connection
         origin = visits.origins.named(request.origin)
         lowest: tuple[int, float] | None = None
-        if room <= 0 or origin.admitted >= host_urls_max:
+        is_list = request.purpose in LIST_PURPOSES
+        lists = visits.crawls.lists(request.crawl_id, request.origin) if is_list else 0
+        if room <= 0 or origin.admitted >= host_urls_max or (is_list and lists >= sitemaps_max):
             seen = connection.execute("SELECT 1 FROM request WHERE request_key = ?", (request.request_key,)).fetchone()
             if seen is not None:
                 return Admission(admitted=False, reason="seen")
             if origin.admitted >= host_urls_max:
                 return Admission(admitted=False, reason="host_budget")
+            if is_list and lists >= sitemaps_max:
+                return Admission(admitted=False, reason="sitemap_budget")
             connection.execute(_SCORE_INDEX)
             lowest = connection.execute(_LOWEST).fetchone()
             if lowest is None or lowest[1] >= request.score:
@@ -131,6 +135,8 @@ class SqliteFrontierStore:
         evicted = visits.evict(lowest[0]) if lowest is not None else ""
         if not connection.execute(rows.INSERT, rows.values(request, lane.lane, purse, state)).rowcount:
             return Admission(admitted=False, reason="seen")
+        if is_list:
+            visits.crawls.add_list(request.crawl_id, request.origin)
         visits.count(origin, lane, state, 1)
         origin.admitted += 1
         return Admission(admitted=True, evicted_url=evicted)
