@@ -35,6 +35,7 @@ from trawl.extractor.stage import ExtractorStage
 from trawl.extractor.work import extract_page
 from trawl.fetcher.stage import FetcherStage
 from trawl.frontier.admission import canonical_rules
+from trawl.frontier.score import staleness
 from trawl.frontier.stage import FrontierStage
 from trawl.inbox import Inbox
 from trawl.indexer.stage import IndexerStage
@@ -122,7 +123,7 @@ class CrawlRun:
         await self._store.release_leases()
         progress = await self._store.progress(self._crawl_id)
         if progress.outcomes and (not progress.queued or self._spent(progress)):
-            await self._store.readmit(self._crawl_id, self._clock.now_ms())
+            await self._store.readmit(self._crawl_id, self._clock.now_ms(), staleness=staleness)
         await self._crawl.run(self.plan.seeds)
 
     def stop(self) -> None:

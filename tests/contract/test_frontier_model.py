@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from tests.contract.conftest import FRONTIERS
 from tests.contract.requests import completion, request
+from trawl.frontier.score import staleness
 from trawl.kinds import OutcomeClass, Purpose, RobotsState
 from trawl.ports import CrawlPolicy, FrontierStore, OriginUpdate, Request, RequestRow
 from trawl.records import Validators
@@ -179,7 +180,7 @@ class Differential:
         await self.listed(lambda store: store.reap(self.now_ms))
 
     async def readmit(self, crawl: str) -> None:
-        await self.both(lambda store: store.readmit(crawl, self.now_ms))
+        await self.both(lambda store: store.readmit(crawl, self.now_ms, staleness=staleness))
 
     async def restart(self) -> None:
         await self.both(lambda store: store.release_leases())

@@ -582,6 +582,24 @@ async def test_readmission_queues_finished_requests_for_a_new_visit(frontier: Fr
     assert await frontier.complete(completion(second))
 
 
+async def test_readmission_scores_by_the_time_since_the_last_visit(frontier: FrontierStore) -> None:
+    def staleness(seconds: float) -> float:
+        return min(seconds, 100.0)
+
+    await open_origin(frontier)
+    old, new = request(f"{SITE}/old", score=100.5), request(f"{SITE}/new", score=100.75)
+    await admit(frontier, old, new)
+    for leased in await lease(frontier, 1000):
+        await frontier.complete(completion(leased, at_ms=10_000 if leased.url == old.url else 20_000))
+    await frontier.readmit("c", 50_000, staleness=staleness)
+    again = await lease(frontier, 50_000)
+    assert [(one.url, one.score) for one in again] == [(old.url, 40.5), (new.url, 30.75)]
+    for leased in again:
+        await frontier.complete(completion(leased, at_ms=50_000))
+    await frontier.readmit("c", 60_000, staleness=staleness)
+    assert [(one.url, one.score) for one in await lease(frontier, 60_000)] == [(new.url, 10.75), (old.url, 10.5)]
+
+
 # Leases that end without a word
 
 

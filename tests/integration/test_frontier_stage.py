@@ -8,6 +8,7 @@ import pytest
 from trawl.adapters.clocks import ManualClock
 from trawl.adapters.memory import MemoryFrontierStore, MemoryRobotsStore
 from trawl.frontier.outcomes import Outcomes
+from trawl.frontier.score import score
 from trawl.frontier.stage import FrontierStage
 from trawl.kinds import ControlAction, Found, OutcomeClass, Purpose, RobotsState, ScopeKind, SeedKind, Stage
 from trawl.ports import OriginState, OriginUpdate, RobotsEntry
@@ -479,6 +480,17 @@ async def test_a_link_to_a_page_that_leads_to_a_list_counts_as_a_page(purpose: P
     (task,) = await frontier.due()
     await frontier.put(frontier.outcome(task, OutcomeClass.DISCOVERED))
     assert (await frontier.store.progress("default")).charged == charged
+
+
+async def test_urls_of_a_host_of_which_less_is_known_score_higher() -> None:
+    frontier = Frontier()
+    await frontier.opened(scope=ScopeKind.ANY)
+    await frontier.put(*frontier.links(*(f"https://a.example/{n}" for n in range(20))))
+    await frontier.put(*frontier.links("https://a.example/last", "https://b.example/first"))
+    scores = {row.request.url: row.request.score async for row in frontier.store.rows("default")}
+    assert scores["https://b.example/first"] > scores["https://a.example/0"] > scores["https://a.example/last"]
+    assert scores["https://b.example/first"] == score(depth=1)
+    assert scores["https://a.example/last"] == pytest.approx(score(depth=1, host_urls=21))
 
 
 async def test_an_operator_can_pause_and_resume_a_crawl() -> None:

@@ -25,12 +25,21 @@ def score(
     so far), pages that were not fetched for long (`staleness_seconds`; None is never fetched, the stalest), and what
     the seed and the sitemap say (None counts as the protocol's default of 0.5).
     """
-    stale = 1.0 if staleness_seconds is None else 1.0 - math.exp(-max(staleness_seconds, 0.0) / _WEEK_SECONDS)
     sitemap = 0.5 if sitemap_priority is None else min(max(sitemap_priority, 0.0), 1.0)
     return (
         _WEIGHT_DEPTH / (depth + 1)
         + _WEIGHT_PRIORITY * min(max(seed_priority, 0.0), 1.0)
         + _WEIGHT_SITEMAP * sitemap
-        + _WEIGHT_STALENESS * stale
-        + _WEIGHT_DIVERSITY / (1.0 + math.log1p(host_urls))
+        + staleness(math.inf if staleness_seconds is None else staleness_seconds)
+        + diversity(host_urls)
     )
+
+
+def staleness(seconds: float) -> float:
+    """The part of the score that the time since a page's last visit makes; infinity is never."""
+    return _WEIGHT_STALENESS * (1.0 - math.exp(-max(seconds, 0.0) / _WEEK_SECONDS))
+
+
+def diversity(host_urls: int) -> float:
+    """The part of the score that the number of URLs admitted of its host makes."""
+    return _WEIGHT_DIVERSITY / (1.0 + math.log1p(host_urls))

@@ -15,6 +15,7 @@ from trawl.frontier.admission import (
     with_seed,
 )
 from trawl.frontier.outcomes import Outcomes
+from trawl.frontier.score import diversity
 from trawl.frontier.traps import template_trap
 from trawl.kinds import ControlAction, Found, Purpose, RenderMode, Stage
 from trawl.ports import Clock, CrawlPolicy, FrontierStore, Request, SeedScope
@@ -170,6 +171,7 @@ class FrontierStage:
 
     async def _admit(self, candidates: Sequence[Candidate], refused: dict[str, int]) -> None:
         accepted: list[Request] = []
+        known: dict[str, float] = {}
         counts = await self._store.templates([candidate.request.template for candidate in candidates])
         for candidate, count in zip(candidates, counts, strict=True):
             request = candidate.request
@@ -177,7 +179,9 @@ class FrontierStage:
             if reason is None and await self._disallowed(request):
                 reason = "robots_disallowed"
             if reason is None:
-                accepted.append(request)
+                if request.origin not in known:
+                    known[request.origin] = await self._diversity(request.origin)
+                accepted.append(replace(request, score=request.score + known[request.origin]))
             else:
                 refused[str(reason)] = refused.get(str(reason), 0) + 1
         if not accepted:
@@ -194,6 +198,11 @@ class FrontierStage:
                 refused[admission.reason] = refused.get(admission.reason, 0) + 1
             if admission.evicted_url:
                 refused["evicted"] = refused.get("evicted", 0) + 1
+
+    async def _diversity(self, origin: str) -> float:
+        """What is taken off the scores of an origin's new URLs for those that it has already."""
+        known = await self._store.origin(origin)
+        return 0.0 if known is None else diversity(known.admitted) - diversity(0)
 
     async def _disallowed(self, request: Request) -> bool:
         """Whether rules that are known already forbid it; seeds are queued all the same, to end with an outcome."""

@@ -1,6 +1,6 @@
 """What the frontier keeps: requests, queues, leases, budgets."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -215,8 +215,12 @@ class FrontierStore(Protocol):
         """
         ...
 
-    async def readmit(self, crawl_id: str, now_ms: Millis) -> int:
-        """Queue every finished request of a crawl for another visit, scheduled now; how many."""
+    async def readmit(self, crawl_id: str, now_ms: Millis, *, staleness: Callable[[float], float] | None = None) -> int:
+        """Queue every finished request of a crawl for another visit, scheduled now; how many.
+
+        `staleness` gives the part of a score that the seconds since the last outcome make; that of infinity, which a
+        new request's score has, is exchanged for it. Without it scores stay.
+        """
         ...
 
     async def count_refusals(self, crawl_id: str, reason: str, count: int) -> None:

@@ -4,8 +4,9 @@ Two facts are not part of the port: how far the clock has come (what is due is d
 was told), and whether a request is paid for.
 """
 
+import math
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from trawl.adapters.transitions import CHARGED, CHARGED_PURPOSES, SETTLED, UNCHARGED, by_class, reason_of, told, updated
@@ -31,6 +32,7 @@ class _Entry:
     sequence: int
     charge: int = UNCHARGED
     lease_until_ms: Millis = 0
+    staleness: float | None = None  # the part of the score that it makes, if not that of a new request
     ended: str | None = None  # class and reason of the last terminal outcome
 
 
@@ -143,7 +145,7 @@ class MemoryFrontierStore:
         self._refund(entry)
         del self._entries[entry.row.request.request_key]
 
-    async def readmit(self, crawl_id: str, now_ms: Millis) -> int:
+    async def readmit(self, crawl_id: str, now_ms: Millis, *, staleness: Callable[[float], float] | None = None) -> int:
         """Queue every finished request of a crawl for another visit, scheduled now; how many."""
         now_ms = self._now_ms = max(self._now_ms, now_ms)
         done = [
@@ -152,6 +154,11 @@ class MemoryFrontierStore:
             if entry.row.state == "done" and entry.row.request.crawl_id == crawl_id
         ]
         for entry in done:
+            if staleness is not None:
+                before = staleness(math.inf) if entry.staleness is None else entry.staleness
+                entry.staleness = staleness((now_ms - entry.row.at_ms) / 1000)
+                score = entry.row.request.score - before + entry.staleness
+                entry.row = replace(entry.row, request=replace(entry.row.request, score=score))
             self._move(entry, "queued", attempt=1, scheduled_at_ms=now_ms, due_at_ms=now_ms)
         return len(done)
 

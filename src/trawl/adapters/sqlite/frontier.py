@@ -1,7 +1,8 @@
 """The frontier's state in SQLite: a lease, like every other step, touches only the rows that it changes."""
 
+import math
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -39,6 +40,10 @@ _BEST: Final = (
 _DONE: Final = "SELECT lane, count(*) FROM request WHERE state = 3 AND purse IN (?, ?) GROUP BY lane"
 _READMIT: Final = (
     "UPDATE request SET state = 1, attempt = 1, scheduled_at_ms = ?, due_at_ms = ? WHERE state = 3 AND purse IN (?, ?)"
+)
+_RESCORE: Final = (
+    "UPDATE request SET score = score - ifnull(staleness, ?) + staleness_of((? - at_ms) / 1000.0),"
+    " staleness = staleness_of((? - at_ms) / 1000.0) WHERE state = 3 AND purse IN (?, ?)"
 )
 _TURNS: Final = (
     "SELECT at_ms, origin_id FROM lane INDEXED BY lane_place WHERE place > 0 AND purse = ? AND place = ?"
@@ -141,7 +146,7 @@ class SqliteFrontierStore:
         origin.admitted += 1
         return Admission(admitted=True, evicted_url=evicted)
 
-    async def readmit(self, crawl_id: str, now_ms: Millis) -> int:
+    async def readmit(self, crawl_id: str, now_ms: Millis, *, staleness: Callable[[float], float] | None = None) -> int:
         """Queue every finished request of a crawl for another visit, scheduled now; how many."""
         now_ms = self._told(now_ms)
         with self._database.write() as connection:
@@ -155,6 +160,9 @@ class SqliteFrontierStore:
                 origin, lane = visits.origins.of_lane(number)
                 visits.count(origin, lane, DUE, count)
                 total += count
+            if staleness is not None:
+                connection.create_function("staleness_of", 1, staleness)
+                connection.execute(_RESCORE, (staleness(math.inf), now_ms, now_ms, *purses))
             connection.execute(_READMIT, (now_ms, now_ms, *purses))
             visits.save()
         return total

@@ -53,7 +53,7 @@ _FRONTIER: Final = (
         document_key INTEGER, duplicate_of INTEGER, template INTEGER NOT NULL, depth INTEGER NOT NULL,
         purpose TEXT NOT NULL, found TEXT NOT NULL, lastmod_ms INTEGER, chain_request_key INTEGER, chain TEXT,
         etag TEXT NOT NULL DEFAULT '', last_modified TEXT NOT NULL DEFAULT '', url TEXT NOT NULL,
-        nesting INTEGER NOT NULL DEFAULT 0)""",
+        nesting INTEGER NOT NULL DEFAULT 0, staleness REAL)""",
     "CREATE INDEX request_due ON request (lane, score DESC) WHERE state = 1",
     "CREATE INDEX request_waiting ON request (purse, due_at_ms) WHERE state = 0",
     "CREATE INDEX request_lease ON request (lease_until_ms) WHERE state = 2",
