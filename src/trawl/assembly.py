@@ -39,9 +39,9 @@ from trawl.frontier.score import staleness
 from trawl.frontier.stage import FrontierStage
 from trawl.inbox import Inbox
 from trawl.indexer.stage import IndexerStage
-from trawl.kinds import Purpose, RenderMode
+from trawl.kinds import Purpose, RenderMode, RobotsState
 from trawl.plain import to_json
-from trawl.ports import CrawlProgress
+from trawl.ports import CrawlProgress, OriginState
 from trawl.records import (
     DeadLetter,
     ExtractedDocument,
@@ -59,6 +59,7 @@ OnPage: TypeAlias = Callable[[ExtractedDocument, str], Awaitable[None]]
 """Told each document that was written, and the URL that it duplicates (empty for a unique one)."""
 
 _DETAILS_MAX = 5
+_ORIGINS_LOOKED_AT = 1000
 _LACKING = "pages of earlier runs that are unchanged have no {}, which was not asked for then; --fresh writes all anew"
 
 
@@ -121,10 +122,27 @@ class CrawlRun:
     async def run(self) -> None:
         """Crawl to the end; a crawl that was done is visited again."""
         await self._store.release_leases()
-        progress = await self._store.progress(self._crawl_id)
-        if progress.outcomes and (not progress.queued or self._spent(progress)):
-            await self._store.readmit(self._crawl_id, self._clock.now_ms(), staleness=staleness)
+        narrower = await self._frontier.begin(self.plan.seeds)
+        refreshed = await self._is_done() and await self._store.readmit(
+            self._crawl_id, self._clock.now_ms(), staleness=staleness
+        )
+        if narrower or refreshed:
+            await self._frontier.call_off(self._crawl_id)
         await self._crawl.run(self.plan.seeds)
+
+    async def _is_done(self) -> bool:
+        """Whether an earlier run did all that can be done now: a host that does not answer keeps no other waiting."""
+        progress = await self._store.progress(self._crawl_id)
+        if not progress.outcomes or not progress.queued or self._spent(progress):
+            return bool(progress.outcomes)
+        waiting = [origin for origin in await self._store.origins(_ORIGINS_LOOKED_AT) if origin.queued]
+        delay_ms = max((origin.delay_ms for origin in waiting), default=0)  # for these a run waits as well
+        now_ms = self._clock.now_ms()
+        soon_ms = now_ms + max(round(1000 * self.plan.settings.embedded.patience_seconds), delay_ms)
+        next_ms = await self._store.next_event_ms(now_ms)
+        if next_ms is None or next_ms > soon_ms:
+            return True
+        return all(_is_silent(origin, soon_ms) for origin in waiting)
 
     def stop(self) -> None:
         """Finish what is in flight and return from `run`."""
@@ -217,8 +235,9 @@ class CrawlRun:
         rules = Rules(robots, self._clock, settings.robots, settings.fetch.user_agent)
         fingerprints = SqliteFingerprintIndex(database)
         self._embedder = WordllamaEmbedder()
+        self._frontier = FrontierStage(self._store, rules, self._clock, settings)
         stages = Stages(
-            frontier=FrontierStage(self._store, rules, self._clock, settings),
+            frontier=self._frontier,
             fetcher=FetcherStage(http, resolver, SqlitePolitenessStore(database), robots, self._clock, settings),
             extractor=ExtractorStage(settings.extract, self._clock, run=self._pool),
             dedup=DedupStage(fingerprints, settings.dedup, self._clock, tap=tap),
@@ -364,6 +383,11 @@ def not_fetched(url: str, outcome: FetchOutcome) -> str:
     """One line for people: that a URL brought no page, and why."""
     why = outcome.detail or str(outcome.reason)
     return why if url in why else f"{url} was not fetched: {why}"
+
+
+def _is_silent(origin: OriginState, soon_ms: Millis) -> bool:
+    """Whether a host would not serve what is queued: it failed, gives no robots.txt, or is to be left alone."""
+    return origin.robots is RobotsState.UNAVAILABLE or origin.failures > 0 or origin.blocked_until_ms > soon_ms
 
 
 def _task(url: str, purpose: Purpose, now_ms: Millis) -> FetchTask:

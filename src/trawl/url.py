@@ -14,7 +14,7 @@ Host key: `example.com`, or `example.com:8080` if the port is not the scheme's o
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, Self
 
@@ -319,19 +319,19 @@ def _signed(word: int) -> int:
 # Scope
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Scope:
-    """Which URLs a crawl may visit; compiled once, asked for every host and link."""
+    """Which URLs a crawl may visit: asked for every host and link, and widened seed by seed at a constant cost."""
 
     kind: ScopeKind
-    roots: frozenset[tuple[str, str]]
-    """Host key and path prefix of each seed; only the prefix scope looks at the prefix."""
-    hosts: frozenset[str]
-    """Host keys that are in scope whole or, in the prefix scope, in part."""
-    domains: frozenset[str]
-    """Registrable domains of the seeds, for the domain scope."""
-    allowed_domains: frozenset[str]
+    allowed_domains: frozenset[str] = frozenset()
     """Domains in scope besides, each with all its subdomains."""
+    hosts: set[str] = field(default_factory=set)
+    """Host keys that are in scope whole or, in the prefix scope, in part."""
+    prefixes: dict[str, set[str]] = field(default_factory=dict)
+    """For the prefix scope the path prefixes of the seeds, by host key."""
+    domains: set[str] = field(default_factory=set)
+    """Registrable domains of the seeds, for the domain scope."""
 
     @classmethod
     def compile(cls, kind: ScopeKind, seed_urls: Iterable[str], allowed_domains: Iterable[str] = ()) -> Self:
@@ -340,10 +340,19 @@ class Scope:
         An allowed domain is `example.org`, `*.example.org` or a URL; with a port it is that host alone. Raises
         InvalidUrlError if one cannot be a host.
         """
-        roots = frozenset((host_of(url), _directory(url)) for url in seed_urls)
-        hosts = frozenset(host for host, _ in roots)
-        domains = frozenset(registrable_domain(host) for host in hosts)
-        return cls(ScopeKind(kind), roots, hosts, domains, frozenset(map(_allowed_domain, allowed_domains)))
+        scope = cls(ScopeKind(kind), frozenset(map(_allowed_domain, allowed_domains)))
+        for url in seed_urls:
+            scope.widen(url)
+        return scope
+
+    def widen(self, url: str) -> None:
+        """Take in one more seed, or what a seed redirects to (example.com to www.example.com)."""
+        host = host_of(url)
+        self.hosts.add(host)
+        if self.kind is ScopeKind.PREFIX:
+            self.prefixes.setdefault(host, set()).add(_directory(url))
+        elif self.kind is ScopeKind.DOMAIN:
+            self.domains.add(registrable_domain(host))
 
     def allows_host(self, host: str) -> bool:
         """Whether any URL of a host key can be in scope: the cheap test for links that come grouped by host."""
@@ -353,31 +362,20 @@ class Scope:
             return True
         return bool(self.allowed_domains) and self._allowed_besides(host)
 
+    def allows_whole(self, host: str) -> bool:
+        """Whether every URL of a host key is in scope."""
+        if self.kind is not ScopeKind.PREFIX:
+            return self.allows_host(host)
+        return "/" in self.prefixes.get(host, ()) or (bool(self.allowed_domains) and self._allowed_besides(host))
+
     def allows(self, url: str) -> bool:
         """Whether a canonical URL is in scope."""
         host = host_of(url)
         if self.kind is not ScopeKind.PREFIX:
             return self.allows_host(host)
-        return self._below_a_root(host, url) or (bool(self.allowed_domains) and self._allowed_besides(host))
-
-    def widened(self, url: str) -> Self:
-        """The scope with one more root, for a seed that redirects to another host (example.com to www.example.com)."""
-        host = host_of(url)
-        return replace(
-            self,
-            roots=self.roots | {(host, _directory(url))},
-            hosts=self.hosts | {host},
-            domains=self.domains | {registrable_domain(host)},
-        )
-
-    def _below_a_root(self, host: str, url: str) -> bool:
-        if host not in self.hosts:
-            return False
-        path = _path_of(url)
-        return any(
-            host == root and (path.startswith(prefix) if prefix[-1] == "/" else f"{path}/".startswith(f"{prefix}/"))
-            for root, prefix in self.roots
-        )
+        prefixes = self.prefixes.get(host)
+        below = prefixes is not None and _is_below(_path_of(url), prefixes)
+        return below or (bool(self.allowed_domains) and self._allowed_besides(host))
 
     def _allowed_besides(self, host: str) -> bool:
         if host in self.allowed_domains:
@@ -395,6 +393,19 @@ def in_scope(url: str, kind: ScopeKind, seed_url: str, allowed_domains: Iterable
 
 def _path_of(url: str) -> str:
     return url[url.index("/", 8) :].partition("?")[0]
+
+
+def _is_below(path: str, prefixes: set[str]) -> bool:
+    """Whether a path is in one of the folders, or is one; each of its own folders is looked up, however many there are.
+
+    A prefix without a slash at its end, such as `/docs`, stands for the page and for the folder of that name.
+    """
+    at = path.find("/")
+    while at >= 0:
+        if path[: at + 1] in prefixes or path[:at] in prefixes:
+            return True
+        at = path.find("/", at + 1)
+    return path in prefixes
 
 
 def _directory(url: str) -> str:

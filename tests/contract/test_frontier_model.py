@@ -98,6 +98,7 @@ others = st.one_of(
     st.tuples(st.just("refuse"), crawls, st.integers(0, 2)),
     st.tuples(st.just("wake")),
     st.tuples(st.just("stale"), st.integers(0, 50)),
+    st.tuples(st.just("dismiss"), st.lists(requests, max_size=3), st.booleans()),
 )
 passing = st.tuples(st.just("time"), SPANS)
 steps = st.one_of(admit, admit, robots, lease, lease, complete, complete, passing, others, others)
@@ -175,6 +176,10 @@ class Differential:
             told = completion(self.leased[which % len(self.leased)])
             told = replace(told, fetch_id=told.fetch_id + 1)
             assert not await self.both(lambda store: store.complete(told))
+
+    async def dismiss(self, some: list[Request], charged: bool) -> None:
+        told = [completion(one, OutcomeClass.REFUSED, reason="too_deep", charged=charged) for one in some]
+        await self.both(lambda store: store.dismiss(told))
 
     async def reap(self) -> None:
         await self.listed(lambda store: store.reap(self.now_ms))

@@ -33,7 +33,6 @@ async def test_crawl_is_unknown_until_its_policy_is_put(frontier: FrontierStore)
 async def test_policy_comes_back_whole_and_is_replaced(frontier: FrontierStore) -> None:
     policy = CrawlPolicy(
         crawl_id="c",
-        scopes=(SeedScope(url=f"{SITE}/", kind=ScopeKind.PREFIX, allowed_domains=("x.example", "b.example")),),
         depth_max=3,
         pages_max=7,
         priority=0.25,
@@ -47,6 +46,45 @@ async def test_policy_comes_back_whole_and_is_replaced(frontier: FrontierStore) 
     await frontier.put_crawl(replace(policy, paused=False, tags=()))
     assert await frontier.crawl("c") == replace(policy, paused=False, tags=())
     assert await frontier.crawl("d") is None
+
+
+SCOPES = (
+    SeedScope(url=f"{SITE}/", kind=ScopeKind.PREFIX, allowed_domains=("x.example", "b.example")),
+    SeedScope(url="https://b.example/ü", kind=ScopeKind.ANY),
+    SeedScope(url="https://c.example/", kind=ScopeKind.HOST, seed_url=f"{SITE}/"),
+)
+
+
+async def test_scopes_add_up_and_are_told_from_where_the_caller_knows_them(frontier: FrontierStore) -> None:
+    assert await frontier.scopes("c") == (0, ())
+    await frontier.add_scopes("c", SCOPES[:2])
+    await frontier.add_scopes("c", (SCOPES[1], SCOPES[2], SCOPES[2]))
+    await frontier.add_scopes("d", SCOPES[1:2])
+    version, scopes = await frontier.scopes("c")
+    assert tuple(scopes) == SCOPES
+    assert await frontier.scopes("c", version=version, known=2) == (version, SCOPES[2:])
+    assert await frontier.scopes("c", version=version, known=3) == (version, ())
+    assert (await frontier.scopes("d"))[1] == SCOPES[1:2]
+
+
+async def test_a_policy_alone_leaves_the_scopes_and_with_scopes_replaces_them(frontier: FrontierStore) -> None:
+    await frontier.add_scopes("c", SCOPES)
+    before = await frontier.scopes("c")
+    await frontier.put_crawl(CrawlPolicy(crawl_id="c"))
+    assert await frontier.scopes("c") == before
+    await frontier.put_crawl(CrawlPolicy(crawl_id="c"), SCOPES[1:])
+    version, scopes = await frontier.scopes("c", version=before[0], known=3)
+    assert version != before[0]
+    assert tuple(scopes) == SCOPES[1:]
+
+
+async def test_a_seed_sets_the_budgets_adds_its_tags_and_never_resumes_a_paused_crawl(frontier: FrontierStore) -> None:
+    await frontier.add_scopes("c", SCOPES[:1], CrawlPolicy(crawl_id="c", pages_max=5, tags=("a", "b")))
+    assert await frontier.crawl("c") == CrawlPolicy(crawl_id="c", pages_max=5, tags=("a", "b"))
+    await frontier.put_crawl(CrawlPolicy(crawl_id="c", pages_max=5, tags=("a", "b"), paused=True))
+    await frontier.add_scopes("c", SCOPES[:1])
+    await frontier.add_scopes("c", SCOPES[1:], CrawlPolicy(crawl_id="c", pages_max=7, tags=("b", "c")))
+    assert await frontier.crawl("c") == CrawlPolicy(crawl_id="c", pages_max=7, tags=("a", "b", "c"), paused=True)
 
 
 # Admission
@@ -601,6 +639,35 @@ async def test_readmission_scores_by_the_time_since_the_last_visit(frontier: Fro
 
 
 # Leases that end without a word
+
+
+async def test_a_queued_request_can_be_ended_without_a_fetch(frontier: FrontierStore) -> None:
+    await open_origin(frontier)
+    await admit(frontier, *(request(f"{SITE}/{n}") for n in range(3)))
+    (leased,) = await lease(frontier, limit=1)
+    ends = [completion(request(f"{SITE}/{n}"), OutcomeClass.REFUSED, reason="x", charged=False) for n in range(4)]
+    assert await frontier.dismiss(ends) == 2
+    assert await frontier.dismiss(ends) == 0
+    assert [row.state async for row in frontier.rows("c")] == ["leased", "done", "done"]
+    assert await frontier.complete(completion(leased))
+    assert await lease(frontier, 2000) == []
+    progress = await frontier.progress("c")
+    assert (progress.queued, progress.leased, progress.charged) == (0, 0, 1)
+    assert progress.reasons == (("indexed", 1), ("refused:x", 2))
+
+
+async def test_another_visit_is_called_off_and_the_last_one_stays_as_it_was(frontier: FrontierStore) -> None:
+    await open_origin(frontier)
+    await admit(frontier, request())
+    (leased,) = await lease(frontier)
+    await frontier.complete(completion(leased, document_key=7))
+    await frontier.readmit("c", 2000)
+    assert await frontier.dismiss([completion(request(), OutcomeClass.REFUSED, reason="x", charged=False)]) == 1
+    row = await frontier.request(leased.request_key)
+    assert row is not None
+    assert (row.state, row.outcome, row.document_key, row.visits) == ("done", OutcomeClass.INDEXED, 7, 1)
+    assert (await frontier.progress("c")).charged == 1
+    assert await lease(frontier, 3000) == []
 
 
 async def test_case_40_an_expired_lease_returns_to_the_queue_with_one_attempt_more(frontier: FrontierStore) -> None:

@@ -515,3 +515,14 @@ def test_pages_that_brought_no_document_bring_none_where_nothing_has_changed(web
     assert outcomes == {
         "/": "unchanged", "/other": "unchanged", "/hidden": "withdrawn", "/moved": "alias", "/map.xml": "discovered",
     }  # fmt: skip
+
+
+def test_a_narrower_scope_holds_for_what_an_earlier_run_had_queued(web: FakeWeb, tmp_path: Path) -> None:
+    web.add(Site("near.test", {"/": article("near", links=["http://far.test/", "/more"]), "/more": article("more")}))
+    web.add(Site("far.test", {"/": article("far")}))
+    wide = crawl(web, "http://near.test/", "--scope", "any", "--max-pages", "1", out=tmp_path)
+    assert wide.summary["pages"] == 1
+    narrow = crawl(web, "http://near.test/", "--scope", "host", out=tmp_path)
+    assert narrow.summary["refused"] == {"out_of_scope": 1}
+    assert Corpus(tmp_path).urls == {"http://near.test/", "http://near.test/more"}
+    assert web.log.hits("far.test") == []

@@ -11,7 +11,7 @@ from trawl.frontier.outcomes import Outcomes
 from trawl.frontier.score import score
 from trawl.frontier.stage import FrontierStage
 from trawl.kinds import ControlAction, Found, OutcomeClass, Purpose, RobotsState, ScopeKind, SeedKind, Stage
-from trawl.ports import OriginState, OriginUpdate, RobotsEntry
+from trawl.ports import FrontierStore, OriginState, OriginUpdate, RequestRow, RobotsEntry
 from trawl.records import (
     CrawlControl,
     DeadLetter,
@@ -35,10 +35,10 @@ HOUR = 3_600_000
 class Frontier:
     """A frontier with everything it needs, driven by hand."""
 
-    def __init__(self, settings: Settings | None = None) -> None:
+    def __init__(self, settings: Settings | None = None, store: FrontierStore | None = None) -> None:
         self.settings = settings or Settings()
         self.clock = ManualClock(START)
-        self.store = MemoryFrontierStore()
+        self.store = store or MemoryFrontierStore()
         self.robots = MemoryRobotsStore()
         rules = Rules(self.robots, self.clock, self.settings.robots, "trawl/0")
         self.stage = FrontierStage(self.store, rules, self.clock, self.settings)
@@ -120,6 +120,21 @@ class Frontier:
             )
             for url in urls
         ]
+
+    async def rows(self) -> dict[str, RequestRow]:
+        """Every request by its URL."""
+        return {row.request.url: row async for row in self.store.rows("default")}
+
+    async def begun_again(self, *seeds: Seed) -> "Frontier":
+        """Another run on what this one has stored, with these seeds."""
+        other = Frontier(self.settings, self.store)
+        other.clock, other.robots = self.clock, self.robots
+        rules = Rules(self.robots, self.clock, self.settings.robots, "trawl/0")
+        other.stage = FrontierStage(self.store, rules, self.clock, self.settings)
+        if await other.stage.begin(seeds):
+            await other.stage.call_off("default")
+        await other.put(*seeds)
+        return other
 
     async def refusals(self) -> dict[str, int]:
         """Refusals by reason."""

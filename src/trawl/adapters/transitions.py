@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from trawl.kinds import OutcomeClass, Purpose
-from trawl.ports import Completion, OriginState, OriginUpdate, RequestRow
+from trawl.ports import Completion, CrawlPolicy, OriginState, OriginUpdate, RequestRow
 
 CHARGED_PURPOSES = frozenset({Purpose.PAGE, Purpose.AUTO})
 """A request of these counts against its crawl's budget from its lease on, until its outcome says that it does not."""
@@ -13,6 +13,13 @@ NOT_MODIFIED = 304
 
 UNCHARGED, CHARGED, SETTLED = 0, 1, 2
 """Not counted against the budget; counted by this visit; counted by a visit that has ended."""
+
+
+def merged(known: CrawlPolicy | None, told: CrawlPolicy) -> CrawlPolicy:
+    """The policy of a crawl after one more seed: the latest sets the budgets, tags add up."""
+    if known is None:
+        return told
+    return replace(told, tags=tuple(dict.fromkeys((*known.tags, *told.tags))), paused=known.paused)
 
 
 def updated(state: OriginState, update: OriginUpdate) -> OriginState:

@@ -1,8 +1,7 @@
 """From a discovered link to a request, or to the named reason why not: the pure part of admission."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
 
 from trawl.errors import InvalidUrlError
 from trawl.frontier.score import score
@@ -39,43 +38,88 @@ def canonical_rules(settings: Settings) -> CanonicalRules:
     return CanonicalRules(url.url_chars_max, url.sort_query, frozenset(url.drop_parameters))
 
 
-def with_seed(policy: CrawlPolicy | None, seed: Seed, url: str) -> CrawlPolicy:
-    """The crawl's policy with one more seed: scopes and tags add up, the latest seed sets the budgets."""
-    known = policy or CrawlPolicy(crawl_id=seed.crawl_id)
-    scope = SeedScope(url=url, kind=seed.scope, allowed_domains=seed.allowed_domains)
-    return replace(
-        known,
-        scopes=known.scopes if scope in known.scopes else (*known.scopes, scope),
+def policy_of(seed: Seed) -> CrawlPolicy:
+    """What one seed says of its crawl."""
+    return CrawlPolicy(
+        crawl_id=seed.crawl_id,
         depth_max=seed.depth_max,
         pages_max=seed.pages_max,
         priority=seed.priority,
         recrawl=seed.recrawl,
         dedup_scope=seed.dedup_scope,
-        tags=tuple(dict.fromkeys((*known.tags, *seed.tags))),
+        tags=tuple(dict.fromkeys(seed.tags)),
     )
 
 
-@dataclass(frozen=True, slots=True)
+def scope_of(seed: Seed, url: str) -> SeedScope:
+    """What one seed allows."""
+    return SeedScope(url=url, kind=seed.scope, allowed_domains=seed.allowed_domains)
+
+
+def renewed(before: Iterable[SeedScope], seeds: Iterable[SeedScope]) -> tuple[SeedScope, ...]:
+    """The scopes of a crawl whose seeds are these alone; where one of them had redirected to stays in scope."""
+    now = dict.fromkeys(seeds)
+    by_url = {scope.url: scope for scope in now}
+    for scope in before:
+        seed = by_url.get(scope.seed_url)
+        if seed is not None:
+            now[replace(scope, kind=seed.kind, allowed_domains=seed.allowed_domains)] = None
+    return tuple(now)
+
+
 class Gate:
-    """What one crawl admits, compiled from its policy and the settings."""
+    """What one crawl admits: its policy and the scopes of its seeds, learned as they come."""
 
-    policy: CrawlPolicy
-    scopes: tuple[Scope, ...]
-    rules: CanonicalRules
-    settings: Settings
+    def __init__(self, policy: CrawlPolicy, settings: Settings, scopes: Iterable[SeedScope] = ()) -> None:
+        self.policy = policy
+        self.read_ms: Millis | None = None
+        """As of when the store was asked; none once it is known to have more."""
+        self._settings = settings
+        self._rules = canonical_rules(settings)
+        self._version = 0
+        self._seeds: dict[str, SeedScope] = {}
+        self._known = 0
+        self._scopes: dict[tuple[ScopeKind, tuple[str, ...]], Scope] = {}
+        self.learn(0, scopes)
 
-    @classmethod
-    def compile(cls, policy: CrawlPolicy, settings: Settings) -> Self:
-        """Compile the policy; seed scopes of one kind and the same allowed domains become one scope."""
-        groups: dict[tuple[ScopeKind, tuple[str, ...]], list[str]] = {}
-        for seed in policy.scopes:
-            groups.setdefault((seed.kind, seed.allowed_domains), []).append(seed.url)
-        scopes = tuple(Scope.compile(kind, urls, domains) for (kind, domains), urls in groups.items())
-        return cls(policy, scopes, canonical_rules(settings), settings)
+    @property
+    def known(self) -> tuple[int, int]:
+        """The version of the scopes, and how many of them are known."""
+        return self._version, self._known
+
+    def learn(self, version: int, scopes: Iterable[SeedScope]) -> None:
+        """Take in more scopes; those of another version replace all. Each costs the same, however many there are."""
+        if version != self._version:
+            self._version, self._known = version, 0
+            self._seeds.clear()
+            self._scopes.clear()
+        for seed in scopes:
+            self._known += 1
+            self._seeds.setdefault(seed.url, seed)
+            group = (seed.kind, seed.allowed_domains)  # of these there are few
+            if group not in self._scopes:
+                self._scopes[group] = Scope.compile(seed.kind, (), seed.allowed_domains)
+            self._scopes[group].widen(seed.url)
+
+    def scope_at(self, url: str) -> SeedScope | None:
+        """The scope that begins at exactly this URL: that of a seed, or of what one redirected to."""
+        return self._seeds.get(url)
 
     def allows_host(self, host: str) -> bool:
         """Whether any URL of the host can be in scope."""
-        return any(scope.allows_host(host) for scope in self.scopes)
+        return any(scope.allows_host(host) for scope in self._scopes.values())
+
+    def allows(self, url: str) -> bool:
+        """Whether a canonical URL is in scope."""
+        return any(scope.allows(url) for scope in self._scopes.values())
+
+    def allows_whole(self, host: str) -> bool:
+        """Whether every URL of the host is in scope."""
+        return any(scope.allows_whole(host) for scope in self._scopes.values())
+
+    def calls_off(self, request: Request) -> str | None:
+        """Why a request that was admitted may not be fetched any more: out_of_scope, too_deep; or none."""
+        return self._beyond(request.url, request)
 
     def judge(self, link: Link, found: DiscoveredLinks, now_ms: Millis) -> Candidate | str:
         """The request that a link becomes, or the reason of its refusal, without asking any store.
@@ -84,7 +128,7 @@ class Gate:
         the traps'.
         """
         try:
-            url = canonical(link.url, self.rules)
+            url = canonical(link.url, self._rules)
         except InvalidUrlError:
             return "invalid_url"
         reason = self._refusal(link, found, url)
@@ -110,20 +154,25 @@ class Gate:
         )
         return Candidate(request, shape)
 
-    def _refusal(self, link: Link, found: DiscoveredLinks, url: str) -> str | None:
-        if not any(scope.allows(url) for scope in self.scopes):
+    def _beyond(self, url: str, found: Link | Request) -> str | None:
+        """Why the crawl does not go there."""
+        if not self.allows(url):
             return "out_of_scope"
-        if link.depth > self.policy.depth_max:
-            return "too_deep"
+        return "too_deep" if found.depth > self.policy.depth_max else None
+
+    def _refusal(self, link: Link, found: DiscoveredLinks, url: str) -> str | None:
+        beyond = self._beyond(url, link)
+        if beyond is not None:
+            return beyond
         if not _NOT_FOLLOWED.isdisjoint(link.rel):
             return "nofollow"
-        if link.nesting > self.settings.frontier.sitemap_depth_max + (link.purpose not in LIST_PURPOSES):
+        if link.nesting > self._settings.frontier.sitemap_depth_max + (link.purpose not in LIST_PURPOSES):
             return "sitemap_too_deep"
-        if len(found.chain) > self.settings.fetch.redirects_max:
+        if len(found.chain) > self._settings.fetch.redirects_max:
             return "too_many_redirects"
         if any(hop.url == url for hop in found.chain):
             return "redirect_loop"
-        trap = static_trap(url, self.settings.frontier, self.settings.url.url_chars_max)
+        trap = static_trap(url, self._settings.frontier, self._settings.url.url_chars_max)
         return None if trap is None else str(trap)
 
 

@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
 
@@ -12,13 +13,15 @@ from trawl.frontier.admission import (
     Gate,
     by_host,
     canonical_rules,
-    with_seed,
+    policy_of,
+    renewed,
+    scope_of,
 )
 from trawl.frontier.outcomes import Outcomes
 from trawl.frontier.score import diversity
 from trawl.frontier.traps import template_trap
-from trawl.kinds import ControlAction, Found, Purpose, RenderMode, Stage
-from trawl.ports import Clock, CrawlPolicy, FrontierStore, Request, SeedScope
+from trawl.kinds import ControlAction, Found, OutcomeClass, Purpose, RenderMode, Stage
+from trawl.ports import Clock, Completion, CrawlPolicy, FrontierStore, Request, SeedScope
 from trawl.records import (
     CrawlControl,
     DeadLetter,
@@ -33,12 +36,13 @@ from trawl.records import (
 )
 from trawl.rules import Rules
 from trawl.settings import Settings
-from trawl.url import canonical, fetch_id, host_of, request_key
+from trawl.url import canonical, fetch_id, request_key
 
 _CRAWLS_MAX = 256
 _POLICY_MS = 1000
 """A crawl's policy is read again after this time, for another replica may have changed it."""
 _ORIGINS_MAX = 65_536
+_CALLED_OFF_BATCH = 500
 _T = TypeVar("_T")
 
 
@@ -56,7 +60,8 @@ class FrontierStage:
         self._settings = settings
         self._canonical = canonical_rules(settings)
         self._outcomes = Outcomes(store, rules, settings)
-        self._gates: OrderedDict[str, tuple[Millis, Gate]] = OrderedDict()
+        self._gates: OrderedDict[str, Gate] = OrderedDict()
+        self._begun: set[str] = set()
         self._refused: dict[tuple[str, str], int] = {}
         self._announced: OrderedDict[tuple[str, str], None] = OrderedDict()
         self._paced: OrderedDict[str, None] = OrderedDict()
@@ -83,11 +88,64 @@ class FrontierStage:
         """
         if not isinstance(record, DiscoveredLinks) or record.chain_request_key is not None:
             return False
-        known = self._gates.get(record.crawl_id)
-        if known is None or self._clock.now_ms() - known[0] > _POLICY_MS or known[1].allows_host(record.target_host):
+        gate = self._gates.get(record.crawl_id)
+        if gate is None or gate.read_ms is None or self._clock.now_ms() - gate.read_ms > _POLICY_MS:
+            return False
+        if gate.allows_host(record.target_host) or any(link.found is Found.SEED for link in record.links):
             return False
         self._refuse(record.crawl_id, "out_of_scope", len(record.links))
         return True
+
+    async def begin(self, seeds: Sequence[Seed]) -> bool:
+        """Let these seeds, all of one crawl, alone say what it is, whatever earlier ones said; whether that narrows it.
+
+        For the one owner of a crawl, before its first step. Where such a seed had redirected to stays in scope. Seeds
+        that are no URLs say nothing; `step` tells of them.
+        """
+        policy: CrawlPolicy | None = None
+        scopes: dict[SeedScope, None] = {}
+        for seed in seeds:
+            with suppress(InvalidUrlError):
+                scopes[scope_of(seed, canonical(seed.url, self._canonical))] = None
+                told = policy_of(seed)
+                policy = replace(told, tags=tuple(dict.fromkeys((*(policy or told).tags, *told.tags))))
+        if policy is None:
+            return False
+        known = await self._store.crawl(policy.crawl_id)
+        _, before = await self._store.scopes(policy.crawl_id)
+        after = renewed(before, scopes)
+        paused = known is not None and known.paused
+        await self._store.put_crawl(replace(policy, paused=paused), after)
+        self._begun.add(policy.crawl_id)
+        self._forget(policy.crawl_id)
+        shallower = known is not None and policy.depth_max < known.depth_max
+        return shallower or not set(before) <= set(after)
+
+    async def call_off(self, crawl_id: str) -> int:
+        """End what is queued but out of the crawl's scope or depth, without a fetch; how many."""
+        gate = await self._gate(crawl_id, fresh=True)
+        if gate is None:
+            return 0
+        called_off, batch = 0, list[Completion]()
+        async for row in self._store.rows(crawl_id):
+            reason = gate.calls_off(row.request) if row.state == "queued" else None
+            if reason is not None:
+                batch.append(self._called_off(row.request, reason))
+            if len(batch) >= _CALLED_OFF_BATCH:
+                called_off += await self._store.dismiss(batch)
+                batch = []
+        return called_off + await self._store.dismiss(batch)
+
+    def _called_off(self, request: Request, reason: str) -> Completion:
+        return Completion(
+            request_key=request.request_key,
+            fetch_id=request.fetch_id,
+            outcome=OutcomeClass.REFUSED,
+            reason=reason,
+            detail=f"{request.url} was found before the crawl's scope or depth was made smaller",
+            at_ms=self._clock.now_ms(),
+            charged=False,
+        )
 
     async def due(self, now_ms: Millis, limit: int) -> Sequence[Record]:
         """At most `limit` fetches that may start now, and what their release discloses (a host's sitemaps).
@@ -128,7 +186,9 @@ class FrontierStage:
                 at_ms=self._clock.now_ms(),
             )
             return (letter,)
-        await self._put_crawl(with_seed(await self._store.crawl(seed.crawl_id), seed, url))
+        if seed.crawl_id not in self._begun:
+            await self._store.add_scopes(seed.crawl_id, (scope_of(seed, url),), policy_of(seed))
+            self._forget(seed.crawl_id)
         link = Link(url=url, purpose=PURPOSES[seed.kind], found=Found.SEED, lastmod_ms=None)
         return by_host(seed.crawl_id, url, (link,), self._canonical)
 
@@ -139,6 +199,8 @@ class FrontierStage:
             return
         if found.chain_request_key is not None and found.links:
             gate = await self._widened(found, gate)
+        if any(link.found is Found.SEED and gate.scope_at(link.url) is None for link in found.links):
+            gate = await self._gate(found.crawl_id, fresh=True) or gate  # another replica may have taken the seed
         if not gate.allows_host(found.target_host):
             self._refuse(found.crawl_id, "out_of_scope", len(found.links))
             return
@@ -213,7 +275,6 @@ class FrontierStage:
 
     async def _widened(self, found: DiscoveredLinks, gate: Gate) -> Gate:
         """A seed's own redirect (example.com to www.example.com) widens the crawl's scope by its target."""
-        policy = gate.policy
         first = await self._store.request(found.chain_request_key or 0)
         if first is None or first.request.found is not Found.SEED:
             return gate
@@ -221,41 +282,47 @@ class FrontierStage:
             url = canonical(found.links[0].url, self._canonical)
         except InvalidUrlError:
             return gate
-        seed = next((scope for scope in policy.scopes if host_of(scope.url) == host_of(first.request.url)), None)
-        if seed is None or any(scope.url == url for scope in policy.scopes):
+        seed = gate.scope_at(first.request.url)
+        if seed is None or gate.scope_at(url) is not None:
             return gate
-        target = SeedScope(url=url, kind=seed.kind, allowed_domains=seed.allowed_domains)
-        await self._put_crawl(replace(policy, scopes=(*policy.scopes, target)))
-        return await self._gate(policy.crawl_id) or gate
+        await self._store.add_scopes(found.crawl_id, (replace(seed, url=url, seed_url=first.request.url),))
+        return await self._gate(found.crawl_id, fresh=True) or gate
 
-    async def _put_crawl(self, policy: CrawlPolicy) -> None:
-        self._gates.pop(policy.crawl_id, None)
-        await self._store.put_crawl(policy)
-
-    async def _gate(self, crawl_id: str) -> Gate | None:
+    async def _gate(self, crawl_id: str, *, fresh: bool = False) -> Gate | None:
+        """The crawl's gate; not fresh, it may have missed what was put into the store in the last second."""
         now_ms = self._clock.now_ms()
-        known = self._gates.get(crawl_id)
-        if known is not None and now_ms - known[0] <= _POLICY_MS:
-            return known[1]
+        gate = self._gates.get(crawl_id)
+        if gate is not None and not fresh and gate.read_ms is not None and now_ms - gate.read_ms <= _POLICY_MS:
+            return gate
         policy = await self._store.crawl(crawl_id)
         if policy is None:
             return None
-        gate = known[1] if known and known[1].policy == policy else Gate.compile(policy, self._settings)
-        self._gates[crawl_id] = (now_ms, gate)
-        if len(self._gates) > _CRAWLS_MAX:
-            self._gates.popitem(last=False)
+        if gate is None:
+            gate = self._gates[crawl_id] = Gate(policy, self._settings)
+            if len(self._gates) > _CRAWLS_MAX:
+                self._gates.popitem(last=False)
+        version, known = gate.known
+        gate.learn(*await self._store.scopes(crawl_id, version=version, known=known))
+        gate.policy, gate.read_ms = policy, now_ms
         return gate
+
+    def _forget(self, crawl_id: str) -> None:
+        """The store has something new for a gate."""
+        gate = self._gates.get(crawl_id)
+        if gate is not None:
+            gate.read_ms = None
 
     async def _control(self, control: CrawlControl) -> None:
         policy = await self._store.crawl(control.crawl_id)
         if policy is None:
             return
         if control.action in {ControlAction.PAUSE, ControlAction.CANCEL}:
-            await self._put_crawl(replace(policy, paused=True))
+            await self._store.put_crawl(replace(policy, paused=True))
         elif control.action is ControlAction.RESUME:
-            await self._put_crawl(replace(policy, paused=False))
+            await self._store.put_crawl(replace(policy, paused=False))
         elif control.action is ControlAction.LIMIT:
-            await self._put_crawl(replace(policy, pages_max=control.pages_max))
+            await self._store.put_crawl(replace(policy, pages_max=control.pages_max))
+        self._forget(control.crawl_id)
 
     # Release
 
@@ -277,13 +344,17 @@ class FrontierStage:
         if request.attempt > self._settings.frontier.attempts_max:
             await self._outcomes.exhausted(request, now_ms)
             return []
+        gate = await self._gate(request.crawl_id)
+        reason = gate.calls_off(request) if gate is not None else None
+        if reason is not None:
+            await self._store.complete(self._called_off(request, reason))
+            return []
         ruling = await self._rules.ruling(request.origin, request.url)
         if not ruling.allowed:
             await self._outcomes.not_released(request, ruling, now_ms)
             return []
         if self._first_time(self._paced, request.origin):
             await self._outcomes.pace(request.origin)
-        gate = await self._gate(request.crawl_id)
         policy = gate.policy if gate else CrawlPolicy(crawl_id=request.crawl_id)
         task = FetchTask(
             fetch_id=request.fetch_id,

@@ -18,14 +18,15 @@ class SeedScope:
     """The scope relative to it."""
     allowed_domains: tuple[str, ...] = ()
     """Domains allowed besides."""
+    seed_url: str = ""
+    """The seed that redirected to `url`, if that is not itself a seed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrawlPolicy:
-    """What a crawl allows; stored when its first seed arrives, widened by later seeds."""
+    """What a crawl allows besides the scopes of its seeds; stored when its first seed arrives."""
 
     crawl_id: str
-    scopes: tuple[SeedScope, ...] = ()
     depth_max: int = 16
     pages_max: int = 0
     priority: float = 0.5
@@ -193,8 +194,22 @@ class FrontierStore(Protocol):
     The times that its methods are told never go back; what is due is due as of the latest of them.
     """
 
-    async def put_crawl(self, policy: CrawlPolicy) -> None:
-        """Store or replace a crawl's policy."""
+    async def put_crawl(self, policy: CrawlPolicy, scopes: Sequence[SeedScope] | None = None) -> None:
+        """Store or replace a crawl's policy and, if they are given, its scopes."""
+        ...
+
+    async def add_scopes(self, crawl_id: str, scopes: Sequence[SeedScope], policy: CrawlPolicy | None = None) -> None:
+        """Add to a crawl's scopes those that it does not have; each at the same cost, however many there are.
+
+        A policy, which may be the crawl's first, replaces the stored one, but tags add up, and `paused` stays.
+        """
+        ...
+
+    async def scopes(self, crawl_id: str, *, version: int = 0, known: int = 0) -> tuple[int, Sequence[SeedScope]]:
+        """The version of a crawl's scopes, and the scopes in the order of their addition.
+
+        Without the first `known`, if the version is still that one: it changes when the scopes are replaced.
+        """
         ...
 
     async def crawl(self, crawl_id: str) -> CrawlPolicy | None:
@@ -255,6 +270,13 @@ class FrontierStore(Protocol):
 
         Not `charged` takes back what the lease counted, never what an earlier visit did. A document key that is None
         leaves the one that is known; so does `duplicate_of`, if the outcome is UNCHANGED.
+        """
+        ...
+
+    async def dismiss(self, endings: Sequence[Completion]) -> int:
+        """End queued requests without a fetch, whatever their `fetch_id`; how many of them were queued.
+
+        A request that was visited before stays as that visit left it: its next one is called off.
         """
         ...
 

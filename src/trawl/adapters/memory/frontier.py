@@ -7,9 +7,20 @@ was told), and whether a request is paid for.
 import math
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import islice
 
-from trawl.adapters.transitions import CHARGED, CHARGED_PURPOSES, SETTLED, UNCHARGED, by_class, reason_of, told, updated
+from trawl.adapters.transitions import (
+    CHARGED,
+    CHARGED_PURPOSES,
+    SETTLED,
+    UNCHARGED,
+    by_class,
+    merged,
+    reason_of,
+    told,
+    updated,
+)
 from trawl.kinds import LIST_PURPOSES, RenderMode, RobotsState
 from trawl.ports import (
     Admission,
@@ -20,6 +31,7 @@ from trawl.ports import (
     OriginUpdate,
     Request,
     RequestRow,
+    SeedScope,
     TemplateCounts,
 )
 from trawl.records import Key, Millis
@@ -40,6 +52,8 @@ class _Entry:
 class _Crawl:
     policy: CrawlPolicy | None
     charged: int = 0
+    scopes: dict[SeedScope, None] = field(default_factory=dict)
+    scopes_version: int = 0
 
 
 @dataclass(slots=True)
@@ -65,9 +79,26 @@ class MemoryFrontierStore:
 
     # Crawls
 
-    async def put_crawl(self, policy: CrawlPolicy) -> None:
-        """Store or replace a crawl's policy."""
-        self._crawl(policy.crawl_id).policy = policy
+    async def put_crawl(self, policy: CrawlPolicy, scopes: Sequence[SeedScope] | None = None) -> None:
+        """Store or replace a crawl's policy and, if they are given, its scopes."""
+        crawl = self._crawl(policy.crawl_id)
+        crawl.policy = policy
+        if scopes is not None:
+            crawl.scopes = dict.fromkeys(scopes)
+            crawl.scopes_version += 1
+
+    async def add_scopes(self, crawl_id: str, scopes: Sequence[SeedScope], policy: CrawlPolicy | None = None) -> None:
+        """Add to a crawl's scopes those that it does not have."""
+        crawl = self._crawl(crawl_id)
+        crawl.scopes.update(dict.fromkeys(scopes))
+        if policy is not None:
+            crawl.policy = merged(crawl.policy, policy)
+
+    async def scopes(self, crawl_id: str, *, version: int = 0, known: int = 0) -> tuple[int, Sequence[SeedScope]]:
+        """The version of a crawl's scopes, and the scopes without the first `known` of that version."""
+        crawl = self._crawls.get(crawl_id, _Crawl(None))
+        first = known if version == crawl.scopes_version else 0
+        return crawl.scopes_version, tuple(islice(crawl.scopes, first, None))
 
     async def crawl(self, crawl_id: str) -> CrawlPolicy | None:
         """A crawl's policy, if its first seed has arrived."""
@@ -222,15 +253,32 @@ class MemoryFrontierStore:
             self._templates[template] = replace(
                 counts, results=counts.results + 1, duplicates=counts.duplicates + completion.duplicate
             )
-        entry.row = told(entry.row, completion)
         if completion.requeue_at_ms is not None:
+            entry.row = told(entry.row, completion)
             self._move(entry, "queued", attempt=completion.attempt, due_at_ms=completion.requeue_at_ms, fetch_id=0)
-            return True
+        else:
+            self._finish(entry, completion)
+        return True
+
+    def _finish(self, entry: _Entry, completion: Completion) -> None:
+        entry.row = told(entry.row, completion)
         entry.ended = reason_of(completion)
         entry.charge = SETTLED if entry.charge else UNCHARGED
         entry.row = replace(entry.row, visits=entry.row.visits + 1)
         self._move(entry, "done", fetch_id=0)
-        return True
+
+    async def dismiss(self, endings: Sequence[Completion]) -> int:
+        """End queued requests without a fetch; how many of them were queued."""
+        entries = [(self._entries.get(ending.request_key), ending) for ending in endings]
+        queued = [(entry, ending) for entry, ending in entries if entry is not None and entry.row.state == "queued"]
+        for entry, ending in queued:
+            if entry.row.visits:
+                self._move(entry, "done")
+                continue
+            if not ending.charged:
+                self._refund(entry)
+            self._finish(entry, ending)
+        return len(queued)
 
     async def reap(self, now_ms: Millis) -> Sequence[Request]:
         """Return requests whose lease has expired to the queue, with one attempt more; which."""

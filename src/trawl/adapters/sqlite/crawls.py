@@ -1,18 +1,20 @@
 """Crawls in SQLite: policies, budgets and counts; and which of their purses may be spent."""
 
 import sqlite3
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
 from trawl.adapters.transitions import by_class
 from trawl.plain import from_json, to_json
-from trawl.ports import CrawlPolicy, CrawlProgress
+from trawl.ports import CrawlPolicy, CrawlProgress, SeedScope
 from trawl.records import Millis
 
 UNPAID, PAID = 0, 1
 _SELECT: Final = "SELECT crawl, paused, pages_max, charged, queued, waiting, leased FROM crawl "
 _BY_NUMBER: Final = _SELECT + "WHERE crawl = ?"
+_LAST_SCOPE: Final = "SELECT ifnull(max(number), 0) FROM scope WHERE crawl = ?"
 _WITH_WORK: Final = _SELECT + "WHERE paused = 0 AND queued > 0"
 
 
@@ -117,6 +119,39 @@ def policy_of(connection: sqlite3.Connection, crawl_id: str) -> CrawlPolicy | No
     select = "SELECT policy FROM policy JOIN crawl USING (crawl) WHERE crawl_id = ?"
     row = connection.execute(select, (crawl_id,)).fetchone()
     return None if row is None else _policy(row[0])
+
+
+def put_scopes(connection: sqlite3.Connection, crawl_id: str, scopes: Iterable[SeedScope]) -> None:
+    """Replace a crawl's scopes."""
+    crawl = Crawls(connection).named(crawl_id).crawl
+    connection.execute("DELETE FROM scope WHERE crawl = ?", (crawl,))
+    connection.execute("UPDATE crawl SET scopes_version = scopes_version + 1 WHERE crawl = ?", (crawl,))
+    add_scopes(connection, crawl_id, scopes)
+
+
+def add_scopes(connection: sqlite3.Connection, crawl_id: str, scopes: Iterable[SeedScope]) -> None:
+    """Number the scopes that a crawl does not have after those that it has."""
+    crawl = Crawls(connection).named(crawl_id).crawl
+    known = "SELECT 1 FROM scope WHERE crawl = ? AND scope = ?"
+    number = int(connection.execute(_LAST_SCOPE, (crawl,)).fetchone()[0])
+    for scope in scopes:
+        text = to_json(scope).decode()
+        if connection.execute(known, (crawl, text)).fetchone() is None:
+            number += 1
+            connection.execute("INSERT INTO scope VALUES (?, ?, ?)", (crawl, number, text))
+
+
+def scopes_of(
+    connection: sqlite3.Connection, crawl_id: str, version: int, known: int
+) -> tuple[int, Sequence[SeedScope]]:
+    """The version of a crawl's scopes, and the scopes without the first `known` of that version."""
+    found = connection.execute("SELECT crawl, scopes_version FROM crawl WHERE crawl_id = ?", (crawl_id,)).fetchone()
+    if found is None:
+        return 0, ()
+    crawl, stored = found
+    select = "SELECT scope FROM scope WHERE crawl = ? AND number > ? ORDER BY number"
+    scopes = connection.execute(select, (crawl, known if version == stored else 0)).fetchall()
+    return stored, tuple(from_json(SeedScope, text.encode()) for (text,) in scopes)
 
 
 @lru_cache(maxsize=256)

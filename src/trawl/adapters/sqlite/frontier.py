@@ -9,9 +9,9 @@ from typing import Any, Final
 from trawl.adapters.sqlite import crawls, rows
 from trawl.adapters.sqlite.database import Database
 from trawl.adapters.sqlite.origins import PARKED, READY, ROBOTS, Origin, most_queued
-from trawl.adapters.sqlite.rows import DONE, DUE, LEASED
+from trawl.adapters.sqlite.rows import DONE, DUE, LEASED, WAITING
 from trawl.adapters.sqlite.visits import Visits
-from trawl.adapters.transitions import CHARGED, CHARGED_PURPOSES, SETTLED, UNCHARGED, reason_of, told, updated
+from trawl.adapters.transitions import CHARGED, CHARGED_PURPOSES, SETTLED, UNCHARGED, merged, reason_of, told, updated
 from trawl.kinds import LIST_PURPOSES, RenderMode
 from trawl.ports import (
     Admission,
@@ -22,6 +22,7 @@ from trawl.ports import (
     OriginUpdate,
     Request,
     RequestRow,
+    SeedScope,
     TemplateCounts,
 )
 from trawl.records import Key, Millis
@@ -62,10 +63,27 @@ class SqliteFrontierStore:
 
     # Crawls
 
-    async def put_crawl(self, policy: CrawlPolicy) -> None:
-        """Store or replace a crawl's policy."""
+    async def put_crawl(self, policy: CrawlPolicy, scopes: Sequence[SeedScope] | None = None) -> None:
+        """Store or replace a crawl's policy and, if they are given, its scopes."""
         with self._database.write() as connection:
             crawls.put_policy(connection, policy)
+            if scopes is not None:
+                crawls.put_scopes(connection, policy.crawl_id, scopes)
+
+    async def add_scopes(self, crawl_id: str, scopes: Sequence[SeedScope], policy: CrawlPolicy | None = None) -> None:
+        """Add to a crawl's scopes those that it does not have."""
+        with self._database.write() as connection:
+            if policy is not None:
+                known = crawls.policy_of(connection, crawl_id)
+                after = merged(known, policy)
+                if after != known:
+                    crawls.put_policy(connection, after)
+            crawls.add_scopes(connection, crawl_id, scopes)
+
+    async def scopes(self, crawl_id: str, *, version: int = 0, known: int = 0) -> tuple[int, Sequence[SeedScope]]:
+        """The version of a crawl's scopes, and the scopes without the first `known` of that version."""
+        with self._database.read() as connection:
+            return crawls.scopes_of(connection, crawl_id, version, known)
 
     async def crawl(self, crawl_id: str) -> CrawlPolicy | None:
         """A crawl's policy, if its first seed has arrived."""
@@ -276,6 +294,23 @@ class SqliteFrontierStore:
             if row[31] is not None:
                 crawls.count(visits.connection, crawl, "outcome", row[31], -1)
         visits.move(row, DONE, SETTLED if charge else UNCHARGED, **columns)
+
+    async def dismiss(self, endings: Sequence[Completion]) -> int:
+        """End queued requests without a fetch; how many of them were queued."""
+        dismissed = 0
+        with self._database.write() as connection:
+            visits = Visits(connection, self._now_ms)
+            for ending in endings:
+                row = visits.row("WHERE r.request_key = ?", ending.request_key)
+                if row is None or row[18] not in {WAITING, DUE}:
+                    continue
+                dismissed += 1
+                if row[26]:
+                    visits.move(row, DONE, row[30])
+                else:
+                    self._end(visits, row, ending)
+            visits.save()
+        return dismissed
 
     async def reap(self, now_ms: Millis) -> Sequence[Request]:
         """Return requests whose lease has expired to the queue, with one attempt more; which."""

@@ -23,8 +23,13 @@ _FRONTIER: Final = (
     """CREATE TABLE crawl (
         crawl INTEGER PRIMARY KEY, crawl_id TEXT NOT NULL UNIQUE, paused INTEGER NOT NULL DEFAULT 0,
         pages_max INTEGER NOT NULL DEFAULT 0, queued INTEGER NOT NULL DEFAULT 0, waiting INTEGER NOT NULL DEFAULT 0,
-        leased INTEGER NOT NULL DEFAULT 0, charged INTEGER NOT NULL DEFAULT 0)""",
-    # Apart, so that counting does not write a policy of a thousand scopes again.
+        leased INTEGER NOT NULL DEFAULT 0, charged INTEGER NOT NULL DEFAULT 0,
+        scopes_version INTEGER NOT NULL DEFAULT 0)""",
+    # One row each, so that one more seed among thousands costs one row.
+    """CREATE TABLE scope (
+        crawl INTEGER NOT NULL, number INTEGER NOT NULL, scope TEXT NOT NULL,
+        PRIMARY KEY (crawl, number), UNIQUE (crawl, scope)) WITHOUT ROWID""",
+    # Apart, so that counting does not write a policy again.
     "CREATE TABLE policy (crawl INTEGER PRIMARY KEY, policy BLOB NOT NULL)",
     """CREATE TABLE crawl_count (
         crawl INTEGER NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, count INTEGER NOT NULL,
