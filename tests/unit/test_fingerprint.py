@@ -226,3 +226,20 @@ def test_a_mountain_of_marks_costs_linear_time_and_languages_keep_theirs() -> No
     began = time.process_time()
     simhash64("z" + "\u0300\u0316" * 200_000)
     assert time.process_time() - began < 5, "the quadratic way takes minutes"
+
+
+@pytest.mark.parametrize("marks", [29, 30, 31, 61])
+@pytest.mark.parametrize("between", ["", "x", "\U00020001", "\ud800"])
+def test_only_what_goes_beyond_thirty_marks_in_a_row_is_cut(marks: int, between: str) -> None:
+    run = "\u0301" * marks
+    assert stream_safe(f"a{run}{between}b{run}") == f"a{run[:30]}{between}b{run[:30]}"
+
+
+def test_looking_for_marks_costs_ordinary_text_next_to_nothing() -> None:
+    text = "The quick brown \u201cfox\u201d jumps \u2014 over. " * 300
+    seconds = []
+    for _ in range(5):
+        began = time.process_time()
+        assert stream_safe(text) is text
+        seconds.append(time.process_time() - began)
+    assert min(seconds) < 0.001  # a scan for runs of 900 kinds of marks takes three times that
