@@ -207,6 +207,8 @@ class FetchTask:
     """How many sitemaps, feeds and lists, one named by another, lead to it; pages between them do not count."""
     last_outcome: OutcomeClass | None = None
     """What the visit before this one ended as; it still holds if nothing has changed."""
+    path_scoped: bool = False
+    """Whether only some paths of the host are in scope: the frontier then judges the target of every redirect."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -130,6 +130,8 @@ class FetcherStage:
             return self._end(visit, ending, answer.status)
         if host_of(target.canonical_url) != host_of(visit.canonical_url):
             return visit.handed_over(target, answer.status, "redirect_other_host", now)
+        if visit.task.path_scoped:
+            return visit.handed_over(target, answer.status, "redirect_other_path", now)
         if await self._is_unknown_origin(target):
             return visit.handed_over(target, answer.status, "redirect_other_origin", now)
         visit.move(answer.status, target)

@@ -6,13 +6,16 @@ from dataclasses import dataclass, replace
 from trawl.errors import InvalidUrlError
 from trawl.frontier.score import score
 from trawl.frontier.traps import static_trap
-from trawl.kinds import LIST_PURPOSES, Purpose, ScopeKind, SeedKind
+from trawl.kinds import LIST_PURPOSES, Found, Purpose, ScopeKind, SeedKind
 from trawl.ports import CrawlPolicy, Request, SeedScope
 from trawl.records import DiscoveredLinks, Link, Millis, Seed
 from trawl.settings import Settings
 from trawl.url import CanonicalRules, Scope, canonical, host_of, origin_of, request_key, template, template_key
 
 _NOT_FOLLOWED = frozenset({"nofollow", "ugc", "sponsored"})
+
+_NAMED_BY_SITE = frozenset({Found.ROBOTS, Found.SITEMAP, Found.REDIRECT})
+"""Named by robots.txt, by a sitemap, or at the end of a redirect of such a one."""
 
 PURPOSES = {
     SeedKind.AUTO: Purpose.AUTO,
@@ -49,6 +52,11 @@ def policy_of(seed: Seed) -> CrawlPolicy:
         dedup_scope=seed.dedup_scope,
         tags=tuple(dict.fromkeys(seed.tags)),
     )
+
+
+def is_sites_sitemap(found: Link | Request) -> bool:
+    """Whether it is a sitemap that the site itself named: it may lie beside the folders in scope, its entries not."""
+    return found.purpose is Purpose.SITEMAP and found.found in _NAMED_BY_SITE
 
 
 def scope_of(seed: Seed, url: str) -> SeedScope:
@@ -117,6 +125,10 @@ class Gate:
         """Whether every URL of the host is in scope."""
         return any(scope.allows_whole(host) for scope in self._scopes.values())
 
+    def is_path_scoped(self, request: Request) -> bool:
+        """Whether a redirect to another path of the request's host could leave the scope."""
+        return not is_sites_sitemap(request) and not self.allows_whole(host_of(request.url))
+
     def calls_off(self, request: Request) -> str | None:
         """Why a request that was admitted may not be fetched any more: out_of_scope, too_deep; or none."""
         return self._beyond(request.url, request)
@@ -156,7 +168,7 @@ class Gate:
 
     def _beyond(self, url: str, found: Link | Request) -> str | None:
         """Why the crawl does not go there."""
-        if not self.allows(url):
+        if not (self.allows_host(host_of(url)) if is_sites_sitemap(found) else self.allows(url)):
             return "out_of_scope"
         return "too_deep" if found.depth > self.policy.depth_max else None
 

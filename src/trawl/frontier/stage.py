@@ -75,7 +75,7 @@ class FrontierStage:
                 await self._discovered(record)
                 return ()
             case FetchOutcome():
-                return await self._outcomes.take(record)
+                return await self._outcomes.take(await self._in_scope(record))
             case CrawlControl():
                 await self._control(record)
                 return ()
@@ -288,6 +288,20 @@ class FrontierStage:
         await self._store.add_scopes(found.crawl_id, (replace(seed, url=url, seed_url=first.request.url),))
         return await self._gate(found.crawl_id, fresh=True) or gate
 
+    async def _in_scope(self, outcome: FetchOutcome) -> FetchOutcome:
+        """A page whose redirect leads out of the scope of its own host is refused; a seed's own widens that instead."""
+        gate = await self._gate(outcome.crawl_id) if outcome.reason == "redirect_other_path" else None
+        row = await self._store.request(outcome.request_key) if gate is not None else None
+        if gate is None or row is None:
+            return outcome
+        first = await self._store.request(row.request.chain_request_key or outcome.request_key)
+        widens = first is not None and first.request.found is Found.SEED
+        target = canonical(outcome.redirect_target, self._canonical)
+        if widens or gate.allows(target):
+            return outcome
+        detail = f"{outcome.url} redirects to {outcome.redirect_target}, which is out of scope"
+        return replace(outcome, outcome=OutcomeClass.REFUSED, reason="out_of_scope", detail=detail)
+
     async def _gate(self, crawl_id: str, *, fresh: bool = False) -> Gate | None:
         """The crawl's gate; not fresh, it may have missed what was put into the store in the last second."""
         now_ms = self._clock.now_ms()
@@ -375,6 +389,7 @@ class FrontierStage:
             chain_request_key=request.chain_request_key,
             tags=policy.tags,
             dedup_scope=policy.dedup_scope,
+            path_scoped=gate is not None and gate.is_path_scoped(request),
         )
         return [*await self._sitemaps(request), task]
 
