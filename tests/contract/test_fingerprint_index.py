@@ -117,7 +117,7 @@ async def test_the_threshold_may_be_raised_over_a_filled_index(fingerprints: Fin
 async def test_a_document_of_another_request_is_an_alias(fingerprints: FingerprintIndex) -> None:
     await check(fingerprints, fingerprint(1))
     alias = DedupVerdict(kind="alias", duplicate_of=1, duplicate_of_url="https://a.example/1")
-    other = {"request_key": 5, "fetch_id": 6}
+    other: dict[str, Any] = {"request_key": 5, "fetch_id": 6}
     assert await check(fingerprints, fingerprint(1, **other, fetched_at_ms=2000)) == alias, "the same text"
     assert await check(fingerprints, fingerprint(1, "older", **other, fetched_at_ms=999)) == alias
     redirected = fingerprint(1, "newer", **other, fetched_at_ms=2000, direct=False)

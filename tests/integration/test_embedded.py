@@ -142,8 +142,8 @@ async def test_large_bodies_wait_up_to_a_limit_of_bytes() -> None:
         held.append(world.crawl._bodies.held)
         return await extract(page)
 
-    world.crawl._stages.fetcher.step = large  # type: ignore[method-assign]
-    world.crawl._stages.extractor.step = slow  # type: ignore[method-assign]
+    world.crawl._stages.fetcher.step = large  # type: ignore[method-assign,assignment]
+    world.crawl._stages.extractor.step = slow  # type: ignore[method-assign,assignment]
     await world.run()
     assert len(world.indexed) == 60
     assert 3_000_000 < max(held) <= 3_000_000 + world.settings.embedded.fetch_workers * 1_000_000

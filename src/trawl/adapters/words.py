@@ -34,12 +34,13 @@ def indexable(text: str) -> str:
     return _RUN.sub(lambda run: f" {' '.join(run.group())} ", unicodedata.normalize("NFKC", stream_safe(text)))
 
 
-_FUNCTION_WORDS: Final = frozenset(
+_ENGLISH: Final = (
     "a about after all also am an and any are as at be been before but by can could did do does doing for from had has"
     " have having he her here hers him his how i if in into is it its just me my no nor not of off on once only or our"
     " out over own s same she should so some such t than that the their them then there these they this those through"
-    " to too under until up very was we were what when where which while who whom why will with would you your".split()
+    " to too under until up very was we were what when where which while who whom why will with would you your"
 )
+_FUNCTION_WORDS: Final = frozenset(_ENGLISH.split())
 """English words that say how a question is put, not what about; Lucene's and Snowball's lists, shortened."""
 
 

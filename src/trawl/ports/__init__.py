@@ -5,7 +5,7 @@ transaction or one plain method. Values that cross a port are frozen. Times are 
 """
 
 from trawl.ports.clock import Clock
-from trawl.ports.dedup import DedupVerdict, Fingerprint, FingerprintIndex, outlives
+from trawl.ports.dedup import DedupVerdict, Fingerprint, FingerprintIndex
 from trawl.ports.frontier import (
     Admission,
     Completion,
@@ -73,5 +73,4 @@ __all__ = [
     "Tap",
     "TemplateCounts",
     "Vectors",
-    "outlives",
 ]

@@ -25,6 +25,15 @@ class Fingerprint:
     near: bool = True
     """Whether near-duplicates are looked for; False for texts under the minimum token count."""
 
+    def outlives(self, *, owner_direct: bool, owner_sha256: str, owner_fetched_at_ms: Millis) -> bool:
+        """Whether its request takes the document over from the one that owns it: by a newer, different text.
+
+        The owner may have died (a redirect that is gone) and would keep the old text for ever. A request for the
+        document's own URL never loses it to one that redirects to it.
+        """
+        changed = self.sha256 != owner_sha256 and self.fetched_at_ms >= owner_fetched_at_ms
+        return changed and (self.direct or not owner_direct)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DedupVerdict:
@@ -40,24 +49,14 @@ class DedupVerdict:
     previous_simhash: Key | None = None
 
 
-def outlives(asked: Fingerprint, *, owner_direct: bool, owner_sha256: str, owner_fetched_at_ms: Millis) -> bool:
-    """Whether a request takes a document over from the request that owns it: by a newer, different text.
-
-    The owner may have died (a redirect that is gone) and would keep the old text for ever. A request for the document's
-    own URL never loses it to one that redirects to it.
-    """
-    changed = asked.sha256 != owner_sha256 and asked.fetched_at_ms >= owner_fetched_at_ms
-    return changed and (asked.direct or not owner_direct)
-
-
 class FingerprintIndex(Protocol):
     """Exact and near-duplicate fingerprints of documents."""
 
     async def check_and_add(self, fingerprint: Fingerprint, *, hamming_max: int) -> DedupVerdict:
         """One atomic step.
 
-        - The document is known, owned by another request: `alias` (nothing stored), unless `outlives` says that this
-          request becomes its owner; then it is judged as below.
+        - The document is known, owned by another request: `alias` (nothing stored), unless `Fingerprint.outlives` says
+          that this request becomes its owner; then it is judged as below.
         - It is known with this very fetch id and text: the verdict it got then, again (a redelivery).
         - It is known with a newer fetch: `stale`.
         - It is known with the same sha256, namespace and version, and committed: `unchanged` (fetch id and time are

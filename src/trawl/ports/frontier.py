@@ -225,8 +225,8 @@ class FrontierStore(Protocol):
     ) -> Sequence[Admission]:
         """Queue each request that was never seen; at the cap the lowest score of all leaves, or the request itself.
 
-        At most `sitemaps_max` requests of a crawl and origin may be for no page. Of equal scores the youngest leaves. A request that was visited before is not forgotten: its next visit is
-        called off.
+        At most `sitemaps_max` requests of a crawl and origin may be for no page. Of equal scores the youngest leaves. A
+        request that was visited before is not forgotten: its next visit is called off.
         """
         ...
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from trawl.fingerprint import hamming
-from trawl.ports import DedupVerdict, Fingerprint, outlives
+from trawl.ports import DedupVerdict, Fingerprint
 from trawl.records import Key, Millis
 
 
@@ -59,8 +59,7 @@ class MemoryFingerprintIndex:
     def _known(self, known: _Document, asked: Fingerprint) -> DedupVerdict | None:
         stored = known.fingerprint
         if stored.request_key != asked.request_key:
-            if outlives(
-                asked,
+            if asked.outlives(
                 owner_direct=stored.direct,
                 owner_sha256=stored.sha256,
                 owner_fetched_at_ms=stored.fetched_at_ms,

@@ -6,7 +6,7 @@ from typing import Any, Final
 from trawl.adapters.sqlite.database import Database
 from trawl.adapters.sqlite.sizes import add_size, size_of
 from trawl.fingerprint import BAND_THRESHOLD_MAX, NEAR_DUPLICATE_BITS_MAX, bands, hamming
-from trawl.ports import DedupVerdict, Fingerprint, outlives
+from trawl.ports import DedupVerdict, Fingerprint
 from trawl.records import Key, Millis
 
 _KNOWN: Final = (
@@ -86,7 +86,7 @@ def _known(connection: sqlite3.Connection, known: tuple[Any, ...], asked: Finger
     sha256 = known[_SHA256].hex()
     if known[_REQUEST] != asked.request_key:
         direct, fetched_at_ms = bool(known[_DIRECT]), known[_FETCHED]
-        if outlives(asked, owner_direct=direct, owner_sha256=sha256, owner_fetched_at_ms=fetched_at_ms):
+        if asked.outlives(owner_direct=direct, owner_sha256=sha256, owner_fetched_at_ms=fetched_at_ms):
             return None
         return DedupVerdict(kind="alias", duplicate_of=asked.document_key, duplicate_of_url=known[_URL])
     if known[_FETCH] == asked.fetch_id and sha256 == asked.sha256:
