@@ -102,7 +102,7 @@ def measure(
         process = subprocess.Popen(
             [str(part) for part in command],
             cwd=ROOT,
-            env={**os.environ, **(environ or {})},
+            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "", **(environ or {})},  # else each start compiles anew
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=err,

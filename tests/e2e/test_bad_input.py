@@ -407,6 +407,6 @@ def test_cases_3_5_and_6_robots_txt_of_every_state_in_one_crawl(web: FakeWeb, tm
         assert asked == (set() if state in SILENT | {"closed"} else wanted), state
         told = Corpus(tmp_path).outcome(f"http://{state}.robots.test/")
         if state in SILENT:
-            assert told == ("retry", "robots_unavailable")
+            assert told == ("retry", "robots_unavailable"), state
         else:
             assert told == (("refused", "robots_disallowed") if state == "closed" else ("indexed", ""))

@@ -64,7 +64,7 @@ def _state(answer: RobotsAnswer) -> RobotsState:
 
 
 def _unavailable(known: RobotsEntry, answer: RobotsAnswer, now_ms: Millis, settings: RobotsSettings) -> RobotsEntry:
-    if answer.reason in _OUR_OWN:
+    if answer.reason in _OUR_OWN and not answer.status:  # not where the host redirects to
         wait_ms = _OUR_OWN_MS
     else:
         wait_ms = round(1000 * doubled(settings.unavailable_retry_seconds, known.failures, settings.cache_seconds))

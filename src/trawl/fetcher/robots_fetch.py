@@ -77,8 +77,10 @@ class RobotsFetch:
         while True:
             sent = await self._hops.go(self._wish(visit))
             if isinstance(sent, NotSent):
-                put_off = sent.deferred_until_ms is not None
-                return sent if put_off else RobotsAnswer(reason=sent.reason, detail=sent.detail)
+                if sent.deferred_until_ms is not None:
+                    return sent
+                status = visit.hops[-1].status if visit.hops else 0  # the host itself did answer then
+                return RobotsAnswer(reason=sent.reason, detail=sent.detail, status=status)
             visit.add(sent)
             answer = self._judged(visit, sent)
             if answer is not None:

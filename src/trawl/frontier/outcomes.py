@@ -20,7 +20,9 @@ _LEARNED = {OutcomeClass.INDEXED: False, OutcomeClass.DUPLICATE: True}
 """What an outcome teaches of its URL template: whether its pages are duplicates."""
 _NOT_MODIFIED = 304
 _CLOSED_HOSTS = frozenset({"address_refused", "dns_not_found", "port_refused"})
-"""Why robots.txt is unavailable where trying again would not help: the host is not there, or must not be fetched."""
+"""Why robots.txt is unavailable where trying again would not help: the host is not there, or must not be fetched.
+
+Unless the host did answer, by a redirect of its robots.txt to such a place."""
 _HEALTHY_MAX = 65_536
 _LOG = logging.getLogger(__name__)
 
@@ -55,7 +57,7 @@ class Outcomes:
         final = reason == "robots_disallowed"
         if reason == "robots_unavailable":
             entry = await self._rules.entry(request.origin)
-            if entry is not None and entry.reason in _CLOSED_HOSTS:
+            if entry is not None and not entry.status and entry.reason in _CLOSED_HOSTS:
                 final, reason, detail = True, entry.reason, entry.detail
             final = final or request.attempt >= self._settings.frontier.attempts_max
         await self._store.complete(
