@@ -70,14 +70,6 @@ async def test_a_deleted_page_is_gone(pages: PageStore) -> None:
     assert await pages.put(page(1, fetched_at_ms=1))
 
 
-async def test_aliases_are_kept_by_document(pages: PageStore) -> None:
-    for request_key, document_key in ((3, 1), (2, 1), (4, 9), (3, 1), (4, 1), (5, 1), (5, 8)):
-        await pages.put_alias(request_key, document_key)
-    assert sorted(await pages.aliases(1)) == [2, 3, 4]
-    assert list(await pages.aliases(8)) == [5]
-    assert list(await pages.aliases(9)) == []
-
-
 async def test_pages_come_in_the_order_of_first_storing(pages: PageStore) -> None:
     keys = [(n * 7919) % 1000 for n in range(100)]
     for key in keys:
@@ -100,8 +92,6 @@ async def test_pages_may_be_deleted_while_they_are_read(pages: PageStore) -> Non
 async def test_pages_outlive_the_process(durable_pages: Any) -> None:
     stored = replace(page(1), chunks=(1, 2))
     await durable_pages.store.put(stored)
-    await durable_pages.store.put_alias(5, 1)
     pages: PageStore = durable_pages.reopen()
     assert await pages.get(1) == stored
-    assert list(await pages.aliases(1)) == [5]
     assert await pages.size() == 1

@@ -39,14 +39,6 @@ class PageStore(Protocol):
         """Forget the page; harmless if it is not there."""
         ...
 
-    async def put_alias(self, request_key: Key, document_key: Key) -> None:
-        """Record that a request ended at another request's document."""
-        ...
-
-    async def aliases(self, document_key: Key) -> Sequence[Key]:
-        """The requests that ended at the document without owning it."""
-        ...
-
     def pages(self, crawl_id: str) -> AsyncIterator[StoredPage]:
         """Every page of a crawl, in the order of first storing."""
         ...

@@ -1,7 +1,7 @@
 """Documents and blobs in memory."""
 
 import hashlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 
 from trawl.adapters.clocks import SystemClock
 from trawl.errors import BlobNotFoundError
@@ -14,7 +14,6 @@ class MemoryPageStore:
 
     def __init__(self) -> None:
         self._pages: dict[Key, StoredPage] = {}
-        self._aliases: dict[Key, Key] = {}
 
     async def get(self, document_key: Key) -> StoredPage | None:
         """The page, if it is indexed."""
@@ -31,14 +30,6 @@ class MemoryPageStore:
     async def delete(self, document_key: Key) -> None:
         """Forget the page; harmless if it is not there."""
         self._pages.pop(document_key, None)
-
-    async def put_alias(self, request_key: Key, document_key: Key) -> None:
-        """Record that a request ended at another request's document."""
-        self._aliases[request_key] = document_key
-
-    async def aliases(self, document_key: Key) -> Sequence[Key]:
-        """The requests that ended at the document without owning it, in ascending order."""
-        return sorted(request for request, document in self._aliases.items() if document == document_key)
 
     async def pages(self, crawl_id: str) -> AsyncIterator[StoredPage]:
         """Every page of a crawl, in the order of first storing."""

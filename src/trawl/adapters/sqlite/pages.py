@@ -57,17 +57,6 @@ class SqlitePageStore:
             gone = connection.execute("DELETE FROM page WHERE document_key = ?", (document_key,)).rowcount
             add_size(connection, "page", -gone)
 
-    async def put_alias(self, request_key: Key, document_key: Key) -> None:
-        """Record that a request ended at another request's document."""
-        with self._database.write() as connection:
-            connection.execute("INSERT OR REPLACE INTO alias VALUES (?, ?)", (request_key, document_key))
-
-    async def aliases(self, document_key: Key) -> Sequence[Key]:
-        """The requests that ended at the document without owning it, in ascending order."""
-        select = "SELECT request_key FROM alias WHERE document_key = ? ORDER BY request_key"
-        with self._database.read() as connection:
-            return [row[0] for row in connection.execute(select, (document_key,))]
-
     async def pages(self, crawl_id: str) -> AsyncIterator[StoredPage]:
         """Every page of a crawl, in the order of first storing; read in small batches, so writers are not held up."""
         after = 0

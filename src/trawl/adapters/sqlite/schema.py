@@ -97,8 +97,6 @@ _DOCUMENTS: Final = (
         fetched_at_ms INTEGER NOT NULL, indexed_at_ms INTEGER NOT NULL, chunks BLOB NOT NULL,
         document BLOB NOT NULL)""",
     "CREATE INDEX page_crawl ON page (crawl_id, seq)",
-    "CREATE TABLE alias (request_key INTEGER PRIMARY KEY, document_key INTEGER NOT NULL)",
-    "CREATE INDEX alias_document ON alias (document_key)",
 )
 
 _SEARCH: Final = (
