@@ -29,7 +29,7 @@ from trawl.adapters.sqlite import (
     SqliteSpillQueue,
 )
 from trawl.dedup.stage import DedupStage
-from trawl.embedded import Counts, EmbeddedCrawl, Stages
+from trawl.embedded import Counts, EmbeddedCrawl, Stages, longest_delay_ms, waiting_origins
 from trawl.errors import FetchRefusedError, StoreError
 from trawl.extractor.stage import ExtractorStage
 from trawl.extractor.work import extract_page
@@ -59,7 +59,6 @@ OnPage: TypeAlias = Callable[[ExtractedDocument, str], Awaitable[None]]
 """Told each document that was written, and the URL that it duplicates (empty for a unique one)."""
 
 _DETAILS_MAX = 5
-_ORIGINS_LOOKED_AT = 1000
 _LACKING = "pages of earlier runs that are unchanged have no {}, which was not asked for then; --fresh writes all anew"
 
 
@@ -135,8 +134,8 @@ class CrawlRun:
         progress = await self._store.progress(self._crawl_id)
         if not progress.outcomes or not progress.queued or self._spent(progress):
             return bool(progress.outcomes)
-        waiting = [origin for origin in await self._store.origins(_ORIGINS_LOOKED_AT) if origin.queued]
-        delay_ms = max((origin.delay_ms for origin in waiting), default=0)  # for these a run waits as well
+        waiting = await waiting_origins(self._store)
+        delay_ms = longest_delay_ms(waiting)  # for that a run waits as well
         now_ms = self._clock.now_ms()
         soon_ms = now_ms + max(round(1000 * self.plan.settings.embedded.patience_seconds), delay_ms)
         next_ms = await self._store.next_event_ms(now_ms)
@@ -197,8 +196,7 @@ class CrawlRun:
         for seed in self.plan.seeds[:_DETAILS_MAX]:
             row = await self._store.request(request_key(self._crawl_id, canonical(seed.url, rules)))
             if row is not None and row.reason:
-                why = row.detail or row.reason
-                found.append(why if seed.url in why else f"{seed.url}: {why}")
+                found.append(_about(seed.url, row.detail or row.reason))
         return found
 
     # Opening and closing
@@ -331,7 +329,7 @@ class Network:
                 if isinstance(record, FetchOutcome):
                     target = record.redirect_target
                     if not target:
-                        raise FetchRefusedError(not_fetched(url, record))
+                        raise FetchRefusedError(_about(url, record.detail or record.reason, " was not fetched"))
             url = canonical(target)
         raise FetchRefusedError(f"{url} was not fetched: too many redirects")
 
@@ -379,10 +377,9 @@ def newest_folder(below: Path = Path("crawls")) -> Path:
     return found[-1].parent
 
 
-def not_fetched(url: str, outcome: FetchOutcome) -> str:
-    """One line for people: that a URL brought no page, and why."""
-    why = outcome.detail or str(outcome.reason)
-    return why if url in why else f"{url} was not fetched: {why}"
+def _about(url: str, why: str, said: str = "") -> str:
+    """One line for people that names a URL once, and why it brought no page."""
+    return why if url in why else f"{url}{said}: {why}"
 
 
 def _is_silent(origin: OriginState, soon_ms: Millis) -> bool:

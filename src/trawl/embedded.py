@@ -14,7 +14,7 @@ import asyncio
 import logging
 import traceback
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -25,7 +25,7 @@ from trawl.inbox import Inbox
 from trawl.kinds import OutcomeClass, Purpose, Stage
 from trawl.pipeline import route
 from trawl.plain import dump
-from trawl.ports import Clock, FrontierStore
+from trawl.ports import Clock, FrontierStore, OriginState
 from trawl.records import (
     DeadLetter,
     DiscoveredLinks,
@@ -260,8 +260,7 @@ class EmbeddedCrawl:
         """Whether the next thing to do is too far away to wait for; a host's own delay never is."""
         if wait_ms <= 1000 * self._settings.patience_seconds:
             return False
-        origins = await self._store.origins(_ORIGINS_LOOKED_AT)
-        delay_ms = max((origin.delay_ms for origin in origins if origin.queued), default=0)
+        delay_ms = longest_delay_ms(await waiting_origins(self._store))
         return wait_ms > delay_ms + _PACING_MARGIN_MS
 
     async def _woken(self, seconds: float) -> None:
@@ -381,6 +380,16 @@ class EmbeddedCrawl:
             at_ms=self._clock.now_ms(),
         )
         await self._deliver((letter, *_ended(stage, record, error, self._clock.now_ms())))
+
+
+async def waiting_origins(store: FrontierStore) -> list[OriginState]:
+    """The origins with the most queued URLs."""
+    return [origin for origin in await store.origins(_ORIGINS_LOOKED_AT) if origin.queued]
+
+
+def longest_delay_ms(origins: Iterable[OriginState]) -> int:
+    """The longest time between two releases of any of them."""
+    return max((origin.delay_ms for origin in origins), default=0)
 
 
 def _payload(record: Record) -> Payload:

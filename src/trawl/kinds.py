@@ -175,5 +175,8 @@ class ControlAction(StrEnum):
     TAKEDOWN = "takedown"
 
 
+NOT_MODIFIED: Final = 304
+"""The HTTP status of an answer that nothing has changed (RFC 9110, section 15.4.5)."""
+
 DUPLICATE_WITHDRAWAL: Final = "duplicate"
 """Why a document is withdrawn whose text another one has; the duplicate gate tells its outcome, not the indexer."""

@@ -8,8 +8,8 @@ import pytest
 
 from tests.integration.test_frontier_stage import Frontier
 from trawl.adapters.sqlite import Database, SqliteFrontierStore
-from trawl.kinds import Found, OutcomeClass, ScopeKind
-from trawl.records import Hop, Link, Seed
+from trawl.kinds import OutcomeClass, ScopeKind
+from trawl.records import Link, Seed
 
 # Seeds
 
@@ -86,13 +86,7 @@ async def test_where_a_seed_had_redirected_to_stays_in_scope_as_long_as_the_seed
     frontier = Frontier()
     task = await frontier.started()
     target = "https://www.a.example/"
-    moved = frontier.links(
-        target,
-        chain=(Hop(url=task.url, status=301),),
-        chain_request_key=task.request_key,
-        links=(Link(url=target, found=Found.REDIRECT),),
-    )
-    await frontier.put(*moved, frontier.outcome(task, OutcomeClass.ALIAS, redirect_target=target))
+    await frontier.moves(task, target)
     again = await frontier.begun_again(Seed(url="https://a.example/"))
     assert (await again.rows())[target].state == "queued"
     other = await again.begun_again(Seed(url="https://b.example/"))

@@ -106,6 +106,16 @@ class Frontier:
         await self.put(self.outcome(task, OutcomeClass.INDEXED))
         return task
 
+    async def moves(self, task: FetchTask, target: str) -> None:
+        """Let a fetch end at a redirect to another host."""
+        links = self.links(
+            target,
+            chain=(Hop(url=task.url, status=301),),
+            chain_request_key=task.request_key,
+            links=(Link(url=target, found=Found.REDIRECT),),
+        )
+        await self.put(*links, self.outcome(task, OutcomeClass.ALIAS, redirect_target=target))
+
     def links(self, *urls: str, **changes: object) -> list[DiscoveredLinks]:
         """Links as an extractor emits them."""
         return [
@@ -396,13 +406,7 @@ async def test_a_redirected_seed_widens_the_scope_by_its_target() -> None:
     frontier = Frontier()
     task = await frontier.started()
     target = "https://www.a.example/"
-    moved = frontier.links(
-        target,
-        chain=(Hop(url=task.url, status=301),),
-        chain_request_key=task.request_key,
-        links=(Link(url=target, found=Found.REDIRECT),),
-    )
-    await frontier.put(*moved, frontier.outcome(task, OutcomeClass.ALIAS, redirect_target=target))
+    await frontier.moves(task, target)
     await frontier.put(*frontier.links("https://www.a.example/more"))
     (robots,) = await frontier.due()
     await frontier.answer_robots(robots)

@@ -3,13 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from trawl.kinds import OutcomeClass, Purpose
+from trawl.kinds import NOT_MODIFIED, OutcomeClass, Purpose
 from trawl.ports import Completion, CrawlPolicy, OriginState, OriginUpdate, RequestRow
 
 CHARGED_PURPOSES = frozenset({Purpose.PAGE, Purpose.AUTO})
 """A request of these counts against its crawl's budget from its lease on, until its outcome says that it does not."""
-
-NOT_MODIFIED = 304
 
 UNCHARGED, CHARGED, SETTLED = 0, 1, 2
 """Not counted against the budget; counted by this visit; counted by a visit that has ended."""

@@ -8,7 +8,7 @@ from trawl.fetcher.redirects import REDIRECT_STATUSES, NextHop, RedirectRefused,
 from trawl.fetcher.requests import RequestFields
 from trawl.fetcher.robots_fetch import RobotsFetch
 from trawl.fetcher.visit import Visit, validators_of
-from trawl.kinds import OutcomeClass, Purpose
+from trawl.kinds import NOT_MODIFIED, OutcomeClass, Purpose
 from trawl.ports import Clock, HttpClient, HttpFailure, HttpResponse, PolitenessStore, Resolver, RobotsStore
 from trawl.records import FetchTask, Record, Validators
 from trawl.rules import Rules
@@ -169,7 +169,7 @@ class FetcherStage:
         """What the last answer of the chain means."""
         if 200 <= answer.status < 300:
             return (visit.page(answer, sent),)
-        if answer.status == 304 and visit.task.validators != Validators():
+        if answer.status == NOT_MODIFIED and visit.task.validators != Validators():
             fresh, held = validators_of(answer.headers), visit.task.validators
             kept = Validators(etag=fresh.etag or held.etag, last_modified=fresh.last_modified or held.last_modified)
             before = visit.task.last_outcome
@@ -178,7 +178,7 @@ class FetcherStage:
                 "not_modified",
                 self._clock.now_ms(),
                 terminal=True,
-                status=304,
+                status=NOT_MODIFIED,
                 validators=kept,
             )
             return (unchanged,)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from trawl.frontier.retry import HOST_FAILURES, backoff_ms, next_try
-from trawl.kinds import OutcomeClass, Purpose, RobotsState
+from trawl.kinds import NOT_MODIFIED, OutcomeClass, Purpose, RobotsState
 from trawl.ports import Completion, FrontierStore, OriginUpdate, Request
 from trawl.records import FetchOutcome, Millis, Record
 from trawl.rules import Rules, Ruling, delay_seconds
@@ -18,7 +18,6 @@ _PAGES = frozenset({OutcomeClass.INDEXED, OutcomeClass.DUPLICATE, OutcomeClass.U
 
 _LEARNED = {OutcomeClass.INDEXED: False, OutcomeClass.DUPLICATE: True}
 """What an outcome teaches of its URL template: whether its pages are duplicates."""
-_NOT_MODIFIED = 304
 _CLOSED_HOSTS = frozenset({"address_refused", "dns_not_found", "port_refused"})
 """Why robots.txt is unavailable where trying again would not help: the host is not there, or must not be fetched.
 
@@ -96,7 +95,7 @@ class Outcomes:
             await self._store.update_origin(origin, OriginUpdate(robots=state, robots_expires_ms=again))
             return
         self._rules.forget(origin)
-        asked = await self._asked(origin)
+        asked = await self._rules.crawl_delay(origin)
         longest = self._settings.politeness.crawl_delay_seconds_max
         if asked > longest:
             _LOG.warning("%s asks for a Crawl-delay of %s s; it is clamped to %s s", origin, asked, longest)
@@ -105,11 +104,7 @@ class Outcomes:
 
     async def pace(self, origin: str) -> None:
         """Let an origin be paced by the settings as they are now; those of an earlier start may have been others."""
-        await self._store.update_origin(origin, self._paced(OriginUpdate(), await self._asked(origin)))
-
-    async def _asked(self, origin: str) -> float:
-        """The Crawl-delay that its robots.txt asks of us."""
-        return await self._rules.crawl_delay(origin)
+        await self._store.update_origin(origin, self._paced(OriginUpdate(), await self._rules.crawl_delay(origin)))
 
     def _paced(self, update: OriginUpdate, asked: float) -> OriginUpdate:
         politeness = self._settings.politeness
@@ -171,7 +166,7 @@ class Outcomes:
             duplicate_of=outcome.duplicate_of,
             content_sha256=outcome.content_sha256,
             charged=outcome.outcome in _PAGES or _was_to_be_a_page(outcome),
-            duplicate=None if outcome.status == _NOT_MODIFIED else _LEARNED.get(outcome.outcome),
+            duplicate=None if outcome.status == NOT_MODIFIED else _LEARNED.get(outcome.outcome),
         )
 
 

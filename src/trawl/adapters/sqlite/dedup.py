@@ -13,10 +13,10 @@ _KNOWN: Final = (
     "SELECT seq, request_key, fetch_id, fetched_at_ms, sha256, simhash, committed, verdict, previous_sha256,"
     " previous_simhash, url, space, direct FROM fingerprint WHERE document_key = ?"
 )
-_SEQ, _REQUEST, _FETCH, _FETCHED, _SHA256, _SIMHASH, _COMMITTED, _VERDICT, _OLD_SHA256, _OLD_SIMHASH, _URL, _SPACE = (
-    range(12)
-)
-_DIRECT: Final = 12
+(
+    _SEQ, _REQUEST, _FETCH, _FETCHED, _SHA256, _SIMHASH, _COMMITTED, _VERDICT, _OLD_SHA256, _OLD_SIMHASH, _URL, _SPACE,
+    _DIRECT,
+) = range(13)  # fmt: skip
 _SAME: Final = (
     "SELECT document_key, url FROM fingerprint INDEXED BY fingerprint_sha256"
     " WHERE sha256 = ? AND space = ? AND document_key <> ? ORDER BY seq LIMIT 1"
