@@ -228,6 +228,7 @@ async def _all(found: AsyncIterator[RequestRow]) -> list[RequestRow]:
 
 
 @pytest.mark.parametrize("name", [name for name in FRONTIERS if name != "memory"])
+@pytest.mark.timeout(600)  # a failure takes long to shrink
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(done=st.lists(steps, min_size=30, max_size=60))
 def test_answers_as_the_store_in_memory(name: str, done: list[Step]) -> None:

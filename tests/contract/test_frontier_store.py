@@ -656,6 +656,15 @@ async def test_a_queued_request_can_be_ended_without_a_fetch(frontier: FrontierS
     assert progress.reasons == (("indexed", 1), ("refused:x", 2))
 
 
+async def test_a_request_that_is_dismissed_twice_in_one_call_ends_once(frontier: FrontierStore) -> None:
+    await admit(frontier, request())
+    ending = completion(request(), OutcomeClass.REFUSED, reason="x", charged=False)
+    assert await frontier.dismiss([ending, ending]) == 1
+    row = await frontier.request(request().request_key)
+    assert row is not None
+    assert (row.state, row.visits) == ("done", 1)
+
+
 async def test_another_visit_is_called_off_and_the_last_one_stays_as_it_was(frontier: FrontierStore) -> None:
     await open_origin(frontier)
     await admit(frontier, request())

@@ -269,16 +269,19 @@ class MemoryFrontierStore:
 
     async def dismiss(self, endings: Sequence[Completion]) -> int:
         """End queued requests without a fetch; how many of them were queued."""
-        entries = [(self._entries.get(ending.request_key), ending) for ending in endings]
-        queued = [(entry, ending) for entry, ending in entries if entry is not None and entry.row.state == "queued"]
-        for entry, ending in queued:
+        dismissed = 0
+        for ending in endings:
+            entry = self._entries.get(ending.request_key)
+            if entry is None or entry.row.state != "queued":
+                continue
+            dismissed += 1
             if entry.row.visits:
                 self._move(entry, "done")
                 continue
             if not ending.charged:
                 self._refund(entry)
             self._finish(entry, ending)
-        return len(queued)
+        return dismissed
 
     async def reap(self, now_ms: Millis) -> Sequence[Request]:
         """Return requests whose lease has expired to the queue, with one attempt more; which."""
