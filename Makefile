@@ -58,7 +58,7 @@ docs: setup ## Write the generated pages of docs/
 lock: setup ## Lock the newest allowed versions for development
 	@$(RUN) -m pip install --quiet uv
 	@.venv/bin/uv pip compile --quiet --universal --upgrade --python-version 3.11 --no-header --no-annotate \
-		--extra dev --extra kafka --extra redis --extra opensearch --extra browser \
+		--extra dev --extra services --extra browser \
 		--output-file requirements-dev.lock pyproject.toml
 	@.venv/bin/uv pip compile --quiet --universal --upgrade --python-version 3.11 --no-header --no-annotate \
 		--output-file bench/peers.lock bench/peers.in

@@ -36,9 +36,9 @@ _WRITTEN: Final = "<!-- Written by `make docs` from {source}; change that, not t
 
 # fmt: off
 UNITS: Final = frozenset({
-    "addresses", "attempts", "bits", "bytes", "candidates", "chars", "connections", "documents", "failures", "hosts",
-    "layers", "links", "names", "nodes", "parameters", "records", "redirects", "repeats", "results", "seconds",
-    "segments", "sitemaps", "threads", "tokens", "urls", "workers",
+    "addresses", "attempts", "bits", "bytes", "candidates", "chars", "connections", "dimensions", "documents", "failures",
+    "hosts", "layers", "links", "names", "nodes", "parameters", "partitions", "records", "redirects", "repeats",
+    "replicas", "results", "seconds", "segments", "shards", "sitemaps", "tables", "threads", "tokens", "urls", "workers",
 })
 # fmt: on
 """Words of a setting's name that are its unit."""
@@ -54,6 +54,14 @@ _UNIT_OF: Final = {
     "dedup.hamming_max": "bits",
     "index.chunk_chars_target": "chars",
     "index.embed_batch_max": "chunks",
+    "kafka.replication_factor": "copies",
+    "opensearch.hnsw_m": "links",
+    "opensearch.hnsw_ef_construction": "candidates",
+    "embed.batch_max": "texts",
+    "service.port": "port",
+    "service.in_flight_max": "records",
+    "service.batch_max": "records",
+    "service.release_max": "fetches",
 }
 """The units of settings whose names do not say them."""
 
