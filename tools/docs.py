@@ -36,9 +36,10 @@ _WRITTEN: Final = "<!-- Written by `make docs` from {source}; change that, not t
 
 # fmt: off
 UNITS: Final = frozenset({
-    "addresses", "attempts", "bits", "bytes", "candidates", "chars", "connections", "dimensions", "documents", "failures",
-    "hosts", "layers", "links", "names", "nodes", "parameters", "partitions", "records", "redirects", "repeats",
-    "replicas", "results", "seconds", "segments", "shards", "sitemaps", "tables", "threads", "tokens", "urls", "workers",
+    "addresses", "attempts", "bits", "bytes", "candidates", "chars", "connections", "dimensions", "documents",
+    "failures", "hosts", "layers", "links", "names", "nodes", "parameters", "partitions", "records", "redirects",
+    "repeats", "replicas", "results", "seconds", "segments", "shards", "sitemaps", "tables", "threads", "tokens",
+    "urls", "workers",
 })
 # fmt: on
 """Words of a setting's name that are its unit."""
