@@ -12,7 +12,6 @@ lease ends only with the outcome. Records in memory at a crash are fetched again
 
 import asyncio
 import logging
-import traceback
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
@@ -21,21 +20,18 @@ from typing import Any, Protocol
 
 from trawl.bodies import BodyBytes
 from trawl.errors import StoreError
+from trawl.failures import failure, url_of
 from trawl.inbox import Inbox
 from trawl.kinds import OutcomeClass, Purpose, Stage
 from trawl.pipeline import route
-from trawl.plain import dump
 from trawl.ports import Clock, FrontierStore, OriginState
 from trawl.records import (
     DeadLetter,
     DiscoveredLinks,
-    ExtractedDocument,
     FetchedPage,
     FetchOutcome,
-    FetchTask,
     IndexedDocument,
     Millis,
-    Payload,
     Record,
     Seed,
     UniqueDocument,
@@ -50,7 +46,6 @@ _TURN_SECONDS = 0.002
 """Between two turns of the frontier that moved something: what comes meanwhile is taken together."""
 _ORIGINS_LOOKED_AT = 1000
 _PACING_MARGIN_MS = 1000
-_TRACEBACK_CHARS_MAX = 4000
 
 
 class Step(Protocol):
@@ -368,18 +363,8 @@ class EmbeddedCrawl:
 
     async def _failed(self, stage: Stage, record: Record, error: Exception) -> None:
         """Keep a record that a stage could not handle as a dead letter, and end its visit."""
-        trace = "".join(traceback.format_exception(error))[-_TRACEBACK_CHARS_MAX:]
-        url = _url_of(record)
-        _LOG.error("%s failed on %s %s: %s", stage, type(record).__name__, url, error)
-        letter = DeadLetter(
-            stage=stage,
-            reason=type(error).__name__,
-            topic=route(record).name,
-            payload=_payload(record),
-            error=trace,
-            at_ms=self._clock.now_ms(),
-        )
-        await self._deliver((letter, *_ended(stage, record, error, self._clock.now_ms())))
+        _LOG.error("%s failed on %s %s: %s", stage, type(record).__name__, url_of(record), error)
+        await self._deliver(failure(stage, record, error, self._clock.now_ms()))
 
 
 async def waiting_origins(store: FrontierStore) -> list[OriginState]:
@@ -390,33 +375,3 @@ async def waiting_origins(store: FrontierStore) -> list[OriginState]:
 def longest_delay_ms(origins: Iterable[OriginState]) -> int:
     """The longest time between two releases of any of them."""
     return max((origin.delay_ms for origin in origins), default=0)
-
-
-def _payload(record: Record) -> Payload:
-    """The whole record as bytes, so that it can be inspected and replayed."""
-    data = dump(record)
-    return Payload(inline=data, size_bytes=len(data))
-
-
-def _url_of(record: Record) -> str:
-    document = record.document if isinstance(record, UniqueDocument) else record
-    return str(getattr(document, "url", getattr(document, "source_url", "")))
-
-
-def _ended(stage: Stage, record: Record, error: Exception, now_ms: Millis) -> Sequence[FetchOutcome]:
-    """The terminal outcome of a visit that ran into a bug; none for records that belong to no visit."""
-    visit = record.document if isinstance(record, UniqueDocument) else record
-    if not isinstance(visit, FetchTask | FetchedPage | ExtractedDocument):
-        return ()
-    outcome = FetchOutcome(
-        url=visit.url,
-        crawl_id=visit.crawl_id,
-        request_key=visit.request_key,
-        fetch_id=visit.fetch_id,
-        stage=stage,
-        outcome=OutcomeClass.FAILED,
-        reason=f"{stage}_error",
-        detail=f"{type(error).__name__}: {error}"[:500],
-        at_ms=now_ms,
-    )
-    return (outcome,)

@@ -22,7 +22,9 @@ BASE = frozenset({"_version", "errors", "fingerprint", "kinds", "plain", "record
 CORE = BASE | {"ports", "rules"}
 """What stages may import besides their own package."""
 STAGES = frozenset(stage.value for stage in Stage)
-SHELLS = frozenset({"__init__", "__main__", "api", "assembly", "bodies", "cli", "demo", "embedded", "inbox"})
+SHELLS = frozenset(
+    {"__init__", "__main__", "api", "assembly", "bodies", "cli", "demo", "embedded", "failures", "inbox"}
+)
 """Where everything is wired together."""
 
 MAY_IMPORT: dict[str, frozenset[str]] = {

@@ -1,0 +1,1 @@
+"""What is deployed: five services, each a shell around one stage of trawl, and what they share."""
