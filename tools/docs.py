@@ -271,7 +271,7 @@ def exit_code(name: str) -> int:
     """Give the exit code with which the command line ends at an error."""
     if name == "FetchRefusedError":
         return 1
-    return 3 if issubclass(getattr(errors, name), errors.StoreError) else 2
+    return 3 if issubclass(getattr(errors, name), (errors.StoreError, errors.KafkaError)) else 2
 
 
 # Rows

@@ -14,6 +14,11 @@ exceptions.
     │   ├── StoreFullError       the disk or the memory behind a store is full
     │   ├── StoreCorruptError    the store's content is damaged
     │   └── StaleEpochError      this owner's lease of a shard was taken over
+    ├── KafkaError               Kafka or its schema registry cannot serve; nothing was lost
+    │   ├── KafkaUnavailableError  no broker answers
+    │   ├── KafkaRefusedError    a broker refuses: a name, a password, a right, a size
+    │   ├── TopicError           a topic is missing, or is not as the topology says
+    │   └── SchemaRegistryError  the schema registry does not answer, or refuses a schema
     ├── BlobNotFoundError        a reference points at no blob
     ├── FetchRefusedError        a single fetch brought no page
     ├── EmbedderMismatchError    an index holds vectors of another model
@@ -66,6 +71,26 @@ class StoreCorruptError(StoreError):
 
 class StaleEpochError(StoreError):
     """The caller's lease of a frontier shard has been taken over by another owner."""
+
+
+class KafkaError(TrawlError):
+    """Kafka or its schema registry cannot serve; the caller retries later or stops, and nothing was lost."""
+
+
+class KafkaUnavailableError(KafkaError):
+    """No broker answers at the addresses of `kafka.bootstrap_servers`."""
+
+
+class KafkaRefusedError(KafkaError):
+    """A broker refuses a request: the name or password, the right to a topic or group, or the size of a record."""
+
+
+class TopicError(KafkaError):
+    """A topic is missing, or has other partitions or settings than the topology says."""
+
+
+class SchemaRegistryError(KafkaError):
+    """The schema registry does not answer, or refuses a schema as incompatible with the one before."""
 
 
 class BlobNotFoundError(TrawlError, LookupError):
