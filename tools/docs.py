@@ -63,6 +63,7 @@ _UNIT_OF: Final = {
     "service.in_flight_max": "records",
     "service.batch_max": "records",
     "service.release_max": "fetches",
+    "service.outstanding_max": "fetches",
 }
 """The units of settings whose names do not say them."""
 

@@ -404,6 +404,18 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """The main content of a document: what travels as one payload where it is large."""
+
+    text: str = ""
+    """As plain text."""
+    markdown: str = ""
+    """As Markdown."""
+    blocks: tuple[Block, ...] = ()
+    """By blocks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractedDocument:
     """The content of one page, or its withdrawal.
 
@@ -499,6 +511,8 @@ class ExtractedDocument:
     """When the visit was due."""
     released_at_ms: Millis = 0
     """When the frontier released the task."""
+    content: Payload | None = None
+    """On the wire: text, Markdown and blocks as one payload of JSON, where they are large; they are empty then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -400,6 +400,8 @@ class ServiceSettings:
     """Records taken together where a stage works on batches."""
     release_max: int = 256
     """Fetches that the frontier releases in one turn."""
+    outstanding_max: int = 2_000
+    """Fetches of one frontier process that are out without an outcome; no further ones are released then."""
     tick_seconds: float = 0.05
     """The longest time between two turns of an idle frontier."""
     retry_seconds: float = 0.5
@@ -479,7 +481,7 @@ _POSITIVE: Final = {
     "blobs": ("keep_seconds", "timeout_seconds"),
     "embed": ("batch_max", "timeout_seconds", "attempts_max"),
     "service": (
-        "in_flight_max", "batch_max", "release_max", "tick_seconds", "retry_seconds", "retry_seconds_max",
+        "in_flight_max", "batch_max", "release_max", "outstanding_max", "tick_seconds", "retry_seconds", "retry_seconds_max",
         "stop_seconds_max",
     ),
 }  # fmt: skip

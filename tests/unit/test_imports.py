@@ -1,7 +1,8 @@
 """Imports go one way, as the design says, and each outside library has its room.
 
-records, errors, url, robots, ...  <-  ports  <-  the five stages  <-  pipeline  <-  the shells
-                                         ^------  adapters  ------------------------------'
+records, errors, url, robots, ...  <-  ports  <-  the five stages  <------------  the shells
+                                  ^       ^------  adapters  <--------------------'
+                                  '--  pipeline  --'  (the table of topics, which adapters of Kafka read)
 """
 
 import ast
@@ -32,8 +33,8 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "ports": BASE,
     "rules": BASE | {"ports"},
     **dict.fromkeys(STAGES, CORE),
-    "adapters": BASE | {"ports"},
-    "pipeline": CORE | STAGES,
+    "adapters": BASE | {"ports", "pipeline"},
+    "pipeline": BASE,
     **dict.fromkeys(SHELLS, CORE | STAGES | SHELLS | {"pipeline", "adapters"}),
 }
 """For each module or package of trawl, those that it may import besides itself."""

@@ -29,6 +29,7 @@ bytes in memory once decoded; no length that bytes claim allocates anything befo
 
 _SINGLE_OBJECT: Final = b"\xc3\x01"
 _REGISTRY: Final = b"\x00"
+_REGISTRY_HEAD_BYTES: Final = 5
 _R = TypeVar("_R", bound=Record)
 
 _BROKEN: Final = (
@@ -85,6 +86,13 @@ class AvroCodec:
         if current is not None and current.fingerprint == schema.fingerprint:
             self._heads[schema.name] = _REGISTRY + schema_id.to_bytes(4, "big")
 
+    def unknown_id(self, data: bytes) -> int | None:
+        """The registry's id in the bytes' framing, if its schema is not known; None otherwise."""
+        if not data.startswith(_REGISTRY) or len(data) < _REGISTRY_HEAD_BYTES:
+            return None
+        schema_id = int.from_bytes(data[1:_REGISTRY_HEAD_BYTES], "big")
+        return None if schema_id in self._by_id else schema_id
+
     def encode(self, record: Record) -> bytes:
         """Give the record's bytes, framing included. Lone surrogates in its texts are written as U+FFFD."""
         name = type(record).__name__
@@ -128,11 +136,11 @@ class AvroCodec:
                     f"No known schema has the fingerprint {data[2:10].hex()}; is Trawl up to date?"
                 )
             return schema, 10
-        if data.startswith(_REGISTRY) and len(data) >= 5:
-            schema_id = int.from_bytes(data[1:5], "big")
+        if data.startswith(_REGISTRY) and len(data) >= _REGISTRY_HEAD_BYTES:
+            schema_id = int.from_bytes(data[1:_REGISTRY_HEAD_BYTES], "big")
             if schema_id not in self._by_id:
                 raise UnknownSchemaError(f"No schema of the registry is known by the id {schema_id}")
-            return self._by_id[schema_id], 5
+            return self._by_id[schema_id], _REGISTRY_HEAD_BYTES
         raise RecordDecodeError(f"{len(data)} bytes that begin with {data[:10].hex(' ')!r} are no framed Avro record")
 
 

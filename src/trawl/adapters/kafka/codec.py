@@ -1,0 +1,87 @@
+"""Records as the bytes of Kafka's messages and back: framing, schemas, large parts, and seeds as people write them."""
+
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Final
+
+from trawl.adapters.avro import AvroCodec
+from trawl.adapters.kafka.payloads import Payloads
+from trawl.adapters.kafka.registry import SchemaRegistry
+from trawl.adapters.kafka.seeds import is_text, seeds_of
+from trawl.adapters.schemas import schema_text
+from trawl.errors import UnknownSchemaError
+from trawl.pipeline import TOPICS, Topic
+from trawl.ports import BlobStore
+from trawl.records import Record, Seed
+from trawl.settings import KafkaSettings
+
+_UNKNOWN_IDS_MAX: Final = 1000
+_UNKNOWN_SECONDS: Final = 60.0
+"""An id that the registry does not know is not asked for again for this long."""
+
+
+class RecordCodec:
+    """Encodes and decodes; made by `open_codec`."""
+
+    def __init__(self, avro: AvroCodec, payloads: Payloads, registry: SchemaRegistry | None) -> None:
+        self._avro = avro
+        self._payloads = payloads
+        self._registry = registry
+        self._unknown: OrderedDict[int, float] = OrderedDict()
+
+    async def encode(self, record: Record) -> bytes:
+        """The bytes of a record, its large parts packed; raises StoreError if a blob cannot be written."""
+        return self._avro.encode(await self._payloads.pack(record))
+
+    async def decode(self, topic: Topic, data: bytes) -> Sequence[Record]:
+        """The records of a message: one, or the seeds that a person wrote.
+
+        Raises RecordDecodeError, UnknownSchemaError, BlobNotFoundError; SchemaRegistryError and StoreError if what is
+        needed does not answer.
+        """
+        if topic.record is Seed and is_text(data):
+            return seeds_of(data)
+        await self._learn(data)
+        return (await self._payloads.unpack(self._avro.decode(topic.record, data)),)
+
+    async def close(self) -> None:
+        """Close the connection to the registry."""
+        if self._registry is not None:
+            await self._registry.close()
+
+    async def _learn(self, data: bytes) -> None:
+        """Ask the registry for a schema whose id is not known yet."""
+        schema_id = self._avro.unknown_id(data)
+        if schema_id is None or self._registry is None:
+            return
+        if time.monotonic() < self._unknown.get(schema_id, 0.0):
+            raise UnknownSchemaError(f"the schema registry knows no schema by the id {schema_id}")
+        text = await self._registry.schema(schema_id)
+        if text is not None:
+            self._avro.register(schema_id, text)
+            return
+        self._unknown[schema_id] = time.monotonic() + _UNKNOWN_SECONDS
+        if len(self._unknown) > _UNKNOWN_IDS_MAX:
+            self._unknown.popitem(last=False)
+        raise UnknownSchemaError(f"the schema registry knows no schema by the id {schema_id}")
+
+
+async def open_codec(settings: KafkaSettings, *, blobs: BlobStore) -> RecordCodec:
+    """A codec; with a registry, once every topic's schema is registered there under `TOPIC-value`.
+
+    Raises SchemaRegistryError if the registry does not answer or refuses a schema.
+    """
+    payloads = Payloads(blobs, settings.inline_bytes_max)
+    if not settings.registry_url:
+        return RecordCodec(AvroCodec(), payloads, None)
+    registry = SchemaRegistry(settings.registry_url)
+    avro = AvroCodec()
+    try:
+        for topic in TOPICS:
+            text = schema_text(topic.record.__name__)
+            avro.register(await registry.register(f"{topic.name}-value", text), text)
+    except BaseException:
+        await registry.close()
+        raise
+    return RecordCodec(avro, payloads, registry)

@@ -1,0 +1,70 @@
+"""What every client of Kafka is told, and what its errors mean."""
+
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from aiokafka import errors as broker
+
+from trawl.errors import KafkaError, KafkaRefusedError, KafkaUnavailableError, SettingsError, TopicError
+from trawl.settings import KafkaSettings
+
+PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_REFUSALS: Final = (
+    broker.AuthenticationFailedError,
+    broker.SaslAuthenticationFailed,
+    broker.TopicAuthorizationFailedError,
+    broker.GroupAuthorizationFailedError,
+    broker.ClusterAuthorizationFailedError,
+    broker.UnsupportedSaslMechanismError,
+    broker.IllegalSaslStateError,
+)
+
+
+def client_options(settings: KafkaSettings) -> dict[str, Any]:
+    """The options of connection and security of any aiokafka client; raises SettingsError."""
+    protocol = settings.security_protocol
+    if protocol not in PROTOCOLS:
+        raise SettingsError(
+            f"kafka.security_protocol = {protocol!r} cannot be used; it is one of {', '.join(PROTOCOLS)}"
+        )
+    options: dict[str, Any] = {
+        "bootstrap_servers": list(settings.bootstrap_servers),
+        "security_protocol": protocol,
+        "request_timeout_ms": int(1000 * settings.request_seconds_max),
+    }
+    if protocol.endswith("SSL"):
+        options["ssl_context"] = ssl.create_default_context(cafile=settings.ca_file or None)
+    if protocol.startswith("SASL"):
+        options["sasl_mechanism"] = settings.sasl_mechanism
+        options["sasl_plain_username"] = settings.username
+        options["sasl_plain_password"] = settings.password
+    return options
+
+
+@contextmanager
+def named_errors(settings: KafkaSettings, what: str) -> Iterator[None]:
+    """Raise what a client of Kafka raises as the KafkaError that says what to do."""
+    servers = ", ".join(settings.bootstrap_servers)
+    try:
+        yield
+    except KafkaError:
+        raise
+    except _REFUSALS as error:
+        raise KafkaRefusedError(
+            f"{what}: Kafka at {servers} refuses: {error}; look at kafka.security_protocol, kafka.sasl_mechanism,"
+            f" kafka.username and kafka.password, and at the rights of that name"
+        ) from error
+    except broker.UnknownTopicOrPartitionError as error:
+        raise TopicError(f"{what}: a topic is missing at {servers}; make the topics with `trawl topics`") from error
+    except (broker.MessageSizeTooLargeError, broker.RecordListTooLargeError) as error:
+        raise KafkaRefusedError(
+            f"{what}: a record is larger than Kafka at {servers} takes ({error}); raise max.message.bytes of the topic"
+            f" to kafka.record_bytes_max, or lower kafka.inline_bytes_max"
+        ) from error
+    except (broker.KafkaError, OSError, TimeoutError) as error:
+        raise KafkaUnavailableError(
+            f"{what}: Kafka does not answer at {servers}: {error or type(error).__name__}; is it running, and are"
+            f" kafka.bootstrap_servers right?"
+        ) from error

@@ -1,0 +1,78 @@
+"""Records to their topics, each acknowledged by every replica in sync before `send` returns."""
+
+import asyncio
+from collections.abc import Sequence
+
+from aiokafka import AIOKafkaProducer
+
+from trawl.adapters.kafka.codec import RecordCodec
+from trawl.adapters.kafka.connection import client_options, named_errors
+from trawl.pipeline import key_of, partition_of, route
+from trawl.records import Record
+from trawl.settings import KafkaSettings
+
+
+class RecordProducer:
+    """Sends records; partitions are ours to choose, so that every producer puts a host on the same one."""
+
+    def __init__(self, settings: KafkaSettings, codec: RecordCodec) -> None:
+        self._settings = settings
+        self._codec = codec
+        self._producer: AIOKafkaProducer | None = None
+        self._partitions: dict[str, int] = {}
+
+    async def open(self) -> None:
+        """Connect; raises KafkaError."""
+        producer = AIOKafkaProducer(
+            **client_options(self._settings),
+            acks="all",
+            enable_idempotence=True,
+            compression_type="zstd",
+            linger_ms=int(1000 * self._settings.linger_seconds),
+            max_request_size=self._settings.record_bytes_max,
+        )
+        with named_errors(self._settings, "connecting"):
+            try:
+                await producer.start()
+            except BaseException:
+                await producer.stop()
+                raise
+        self._producer = producer
+
+    async def close(self) -> None:
+        """Send what waits, and disconnect."""
+        if self._producer is not None:
+            producer, self._producer = self._producer, None
+            await producer.stop()
+
+    async def send(self, records: Sequence[Record]) -> None:
+        """Send all at once and wait for each acknowledgement; raises KafkaError, or StoreError for a blob.
+
+        After an error some may have been sent: sending them again is harmless, by the identities of records.
+        """
+        encoded = [(record, await self._codec.encode(record)) for record in records]
+        with named_errors(self._settings, "sending"):
+            sent = [await self._one(record, data) for record, data in encoded]
+            await asyncio.gather(*sent)
+
+    async def send_raw(self, topic: str, data: bytes, *, key: bytes, partition: int) -> None:
+        """Send bytes as they are, for the replay of a dead letter; raises KafkaError."""
+        with named_errors(self._settings, f"sending to {topic}"):
+            await (await self._connected().send(topic, data, key=key or None, partition=partition))
+
+    async def _one(self, record: Record, data: bytes) -> "asyncio.Future[object]":
+        topic, key = route(record).name, key_of(record)
+        partition = partition_of(key, await self._count(topic))
+        sent: asyncio.Future[object] = await self._connected().send(topic, data, key=key or None, partition=partition)
+        return sent
+
+    async def _count(self, topic: str) -> int:
+        """How many partitions a topic has; it never changes while a service runs."""
+        if topic not in self._partitions:
+            self._partitions[topic] = len(await self._connected().partitions_for(topic))
+        return self._partitions[topic]
+
+    def _connected(self) -> AIOKafkaProducer:
+        if self._producer is None:
+            raise RuntimeError("the producer is not open")
+        return self._producer
