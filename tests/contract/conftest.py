@@ -1,21 +1,25 @@
 """The adapters of every state port; a new adapter joins by one line in each registry.
 
 A registry maps the adapter's name to a function that opens it on a folder. Opening the same folder again, after
-`close`, gives the same state if the adapter is in DURABLE.
+`close`, gives the same state if the adapter is in DURABLE. An adapter whose name begins with that of a server keeps its
+state there, under a prefix made from the folder.
 """
 
 import tempfile
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import pytest
+import pytest_asyncio
+import xxhash
 
 from trawl.adapters.blobs import FileBlobStore
 from trawl.adapters.memory import (
     MemoryBlobStore,
+    MemoryFetchMarkers,
     MemoryFingerprintIndex,
     MemoryFrontierStore,
     MemoryPageStore,
@@ -24,6 +28,8 @@ from trawl.adapters.memory import (
     MemorySearchIndex,
     MemorySpillQueue,
 )
+from trawl.adapters.redis import RedisClient, RedisFetchMarkers, RedisPolitenessStore, RedisRobotsStore
+from trawl.adapters.redis import connect as connect_redis
 from trawl.adapters.sqlite import (
     Database,
     SqliteFingerprintIndex,
@@ -37,6 +43,7 @@ from trawl.adapters.sqlite import (
 from trawl.adapters.sqlite.database import FILE_NAME
 from trawl.ports import (
     BlobStore,
+    FetchMarkers,
     FingerprintIndex,
     FrontierStore,
     PageStore,
@@ -45,6 +52,7 @@ from trawl.ports import (
     SearchIndex,
     SpillQueue,
 )
+from trawl.settings import Settings
 
 T = TypeVar("T")
 
@@ -55,6 +63,14 @@ class Opened(Generic[T]):
 
     store: T
     close: Callable[[], None] = lambda: None
+    closing: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
+    """What is closed besides, in the test's own loop."""
+
+    async def aclose(self) -> None:
+        """Close all of it."""
+        self.close()
+        for close in self.closing:
+            await close()
 
 
 Open = Callable[[Path], Opened[T]]
@@ -85,6 +101,21 @@ def _sqlite(make: Callable[[Database], T], *, group_seconds: float = 0.0) -> Ope
     return opened
 
 
+SERVERS: dict[str, str] = {}
+"""The URLs of the servers that run, by the beginning of the names of their adapters."""
+_FIXTURES = {"redis": "redis_server"}
+
+
+def _redis(make: Callable[[RedisClient, Settings], T]) -> Open[T]:
+    def opened(folder: Path) -> Opened[T]:
+        prefix = f"t{xxhash.xxh3_64_hexdigest(str(folder).encode())}"
+        settings = Settings(redis=replace(Settings().redis, url=SERVERS["redis"], prefix=prefix))
+        client = connect_redis(settings.redis)
+        return Opened(make(client, settings), closing=[client.close])
+
+    return opened
+
+
 FRONTIERS: dict[str, Open[FrontierStore]] = {
     "memory": _memory(MemoryFrontierStore),
     "sqlite": _sqlite(SqliteFrontierStore),
@@ -99,11 +130,17 @@ POLITENESS: dict[str, Open[PolitenessStore]] = {
     "memory": _memory(MemoryPolitenessStore),
     "sqlite": _sqlite(SqlitePolitenessStore),
     "sqlite grouped": _sqlite(SqlitePolitenessStore, group_seconds=0.005),
+    "redis": _redis(lambda client, settings: RedisPolitenessStore(client, settings.redis)),
 }
 ROBOTS: dict[str, Open[RobotsStore]] = {
     "memory": _memory(MemoryRobotsStore),
     "sqlite": _sqlite(SqliteRobotsStore),
     "sqlite grouped": _sqlite(SqliteRobotsStore, group_seconds=0.005),
+    "redis": _redis(lambda client, settings: RedisRobotsStore(client, settings.robots)),
+}
+MARKERS: dict[str, Open[FetchMarkers]] = {
+    "memory": _memory(MemoryFetchMarkers),
+    "redis": _redis(lambda client, settings: RedisFetchMarkers(client, settings.redis)),
 }
 FINGERPRINTS: dict[str, Open[FingerprintIndex]] = {
     "memory": _memory(MemoryFingerprintIndex),
@@ -124,13 +161,14 @@ SEARCHES: dict[str, Open[SearchIndex]] = {
     "sqlite": _sqlite(SqliteSearchIndex),
     "sqlite grouped": _sqlite(SqliteSearchIndex, group_seconds=0.005),
 }
-DURABLE = frozenset({"sqlite", "sqlite grouped", "files"})
+DURABLE = frozenset({"sqlite", "sqlite grouped", "files", "redis"})
 
 _REGISTRIES: dict[str, dict[str, Any]] = {
     "frontier": FRONTIERS,
     "spill": SPILLS,
     "politeness": POLITENESS,
     "robots": ROBOTS,
+    "markers": MARKERS,
     "fingerprints": FINGERPRINTS,
     "pages": PAGES,
     "blobs": BLOBS,
@@ -154,6 +192,7 @@ class Reopening(Generic[T]):
         self._open = open_
         self._folder = folder
         self._opened = open_(folder)
+        self._before: list[Opened[T]] = []
 
     @property
     def store(self) -> T:
@@ -163,32 +202,52 @@ class Reopening(Generic[T]):
     def reopen(self) -> T:
         """Close and open again."""
         self._opened.close()
+        self._before.append(self._opened)
         self._opened = self._open(self._folder)
         return self.store
 
-    def close(self) -> None:
+    async def aclose(self) -> None:
         """Close for good."""
-        self._opened.close()
+        await self._opened.aclose()
+        for opened in self._before:
+            for close in opened.closing:
+                await close()
+
+
+def _served(request: pytest.FixtureRequest) -> str:
+    """The name of an adapter, once the server that it needs runs."""
+    name = str(request.param)
+    for server, fixture in _FIXTURES.items():
+        if name.startswith(server):
+            SERVERS[server] = request.getfixturevalue(fixture).url
+    return name
+
+
+@pytest.fixture(scope="session")
+def served(request: pytest.FixtureRequest) -> str:
+    """The name of an adapter whose server runs: for property tests, which open it for each of their examples."""
+    return _served(request)
 
 
 def _fixture(name: str) -> tuple[Any, Any]:
-    def plain(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
-        opened = _REGISTRIES[name][request.param](tmp_path)
+    async def plain(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Any]:
+        opened = _REGISTRIES[name][_served(request)](tmp_path)
         yield opened.store
-        opened.close()
+        await opened.aclose()
 
-    def durable(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Reopening[Any]]:
-        reopening: Reopening[Any] = Reopening(_REGISTRIES[name][request.param], tmp_path)
+    async def durable(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Reopening[Any]]:
+        reopening: Reopening[Any] = Reopening(_REGISTRIES[name][_served(request)], tmp_path)
         yield reopening
-        reopening.close()
+        await reopening.aclose()
 
-    return pytest.fixture(name=name)(plain), pytest.fixture(name=f"durable_{name}")(durable)
+    return pytest_asyncio.fixture(name=name)(plain), pytest_asyncio.fixture(name=f"durable_{name}")(durable)
 
 
 _frontier, _durable_frontier = _fixture("frontier")
 _spill, _durable_spill = _fixture("spill")
 _politeness, _durable_politeness = _fixture("politeness")
 _robots, _durable_robots = _fixture("robots")
+_markers, _durable_markers = _fixture("markers")
 _fingerprints, _durable_fingerprints = _fixture("fingerprints")
 _pages, _durable_pages = _fixture("pages")
 _blobs, _durable_blobs = _fixture("blobs")

@@ -161,16 +161,16 @@ calls = st.lists(
 )
 
 
-@pytest.mark.parametrize("name", list(POLITENESS))
+@pytest.mark.parametrize("served", list(POLITENESS), indirect=True)
 @settings(max_examples=60, deadline=None)
 @given(calls=calls)
-async def test_whatever_is_asked_granted_starts_keep_their_distance(name: str, calls: list[Any]) -> None:
+async def test_whatever_is_asked_granted_starts_keep_their_distance(served: str, calls: list[Any]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        opened = POLITENESS[name](Path(folder))
+        opened = POLITENESS[served](Path(folder))
         try:
             await _keeps_distance(opened.store, calls)
         finally:
-            opened.close()
+            await opened.aclose()
 
 
 async def _keeps_distance(store: PolitenessStore, calls: list[Any]) -> None:

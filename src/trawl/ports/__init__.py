@@ -33,7 +33,7 @@ from trawl.ports.pages import (
     Tap,
     Vectors,
 )
-from trawl.ports.politeness import PolitenessState, PolitenessStore, Reservation, RobotsEntry, RobotsStore
+from trawl.ports.politeness import FetchMarkers, PolitenessState, PolitenessStore, Reservation, RobotsEntry, RobotsStore
 
 __all__ = [
     "Admission",
@@ -45,6 +45,7 @@ __all__ = [
     "CrawlProgress",
     "DedupVerdict",
     "Embedder",
+    "FetchMarkers",
     "Fingerprint",
     "FingerprintIndex",
     "FrontierStore",

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from trawl.kinds import RobotsState
-from trawl.records import Millis
+from trawl.records import Key, Millis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,4 +103,16 @@ class RobotsStore(Protocol):
 
     async def put(self, entry: RobotsEntry) -> None:
         """Store or replace an entry."""
+        ...
+
+
+class FetchMarkers(Protocol):
+    """Which fetches are done, so that a task that is delivered again is not fetched again."""
+
+    async def done(self, fetch_id: Key) -> bool:
+        """Whether the fetch was marked not long ago."""
+        ...
+
+    async def mark(self, fetch_id: Key) -> None:
+        """Remember that it is done, for a time."""
         ...

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 from trawl.adapters.slots import observed, permits_out, slot_ms
 from trawl.ports import PolitenessState, Reservation, RobotsEntry
-from trawl.records import Millis
+from trawl.records import Key, Millis
 
 
 @dataclass(slots=True)
@@ -82,3 +82,18 @@ class MemoryRobotsStore:
     async def put(self, entry: RobotsEntry) -> None:
         """Store or replace an entry."""
         self._entries[entry.origin] = entry
+
+
+class MemoryFetchMarkers:
+    """Which fetches are done."""
+
+    def __init__(self) -> None:
+        self._done: set[Key] = set()
+
+    async def done(self, fetch_id: Key) -> bool:
+        """Whether the fetch was marked."""
+        return fetch_id in self._done
+
+    async def mark(self, fetch_id: Key) -> None:
+        """Remember that it is done."""
+        self._done.add(fetch_id)

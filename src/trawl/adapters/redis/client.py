@@ -1,0 +1,192 @@
+"""One client of Redis or Redis Cluster: keys with hash tags, scripts by their digest, errors that say what to do."""
+
+import hashlib
+import logging
+import re
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from importlib import resources
+from typing import Any, Final, TypeAlias
+
+from redis import exceptions
+from redis.asyncio import Redis
+from redis.asyncio.cluster import RedisCluster
+
+from trawl.errors import SettingsError, StaleEpochError, StoreError, StoreFullError
+from trawl.settings import RedisSettings
+
+_LOG = logging.getLogger(__name__)
+_PASSWORD: Final = re.compile(r"//[^@/]*@")
+_LUA: Final = "lua"
+_VERSION_MIN: Final = 7
+_SKEW_SECONDS_MAX: Final = 1.0
+"""A clock that differs by more from the server's would break the gaps that replicas keep between fetches."""
+
+Argument: TypeAlias = bytes | str | int | float
+
+
+class Script:
+    """A Lua script of the package by its name, behind the prelude that all share."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @cached_property
+    def text(self) -> str:
+        """The whole script."""
+        folder = resources.files(__package__) / _LUA
+        return (folder / "prelude.lua").read_text("utf-8") + (folder / f"{self.name}.lua").read_text("utf-8")
+
+    @cached_property
+    def digest(self) -> str:
+        """The digest by which the server knows it."""
+        return hashlib.sha1(self.text.encode(), usedforsecurity=False).hexdigest()
+
+
+class RedisClient:
+    """What the adapters of this package share. Not tied to a loop until its first command."""
+
+    def __init__(self, settings: RedisSettings) -> None:
+        self._settings = settings
+        self._redis = _open(settings)
+
+    def key(self, tag: str, name: str) -> str:
+        """A key; all keys of one tag lie on one node of a cluster, so that one script may touch them."""
+        return f"{self._settings.prefix}:{{{tag}}}:{name}"
+
+    async def run(self, script: Script, keys: Sequence[str], arguments: Sequence[Argument]) -> Any:
+        """Run a script as one atomic step; raises StoreError."""
+        with self._named():
+            try:
+                return await self._redis.evalsha(script.digest, len(keys), *keys, *arguments)
+            except exceptions.NoScriptError:
+                return await self._redis.eval(script.text, len(keys), *keys, *arguments)
+
+    async def run_all(self, script: Script, calls: Sequence[tuple[Sequence[str], Sequence[Argument]]]) -> list[Any]:
+        """Run a script for several groups of keys in one round trip; each is atomic, all together are not."""
+        if not calls:
+            return []
+        if len(calls) == 1 or self._settings.cluster:
+            return [await self.run(script, *call) for call in calls]
+        with self._named():
+            for again in (False, True):
+                pipe = self._redis.pipeline(transaction=False)
+                for keys, arguments in calls:
+                    pipe.evalsha(script.digest, len(keys), *keys, *arguments)
+                answers = await pipe.execute(raise_on_error=False)
+                missing = any(isinstance(answer, exceptions.NoScriptError) for answer in answers)
+                if missing and not again:
+                    await self._redis.script_load(script.text)
+                    continue
+                for answer in answers:
+                    if isinstance(answer, Exception):
+                        raise answer
+                return list(answers)
+        raise AssertionError("unreachable")
+
+    async def ask(self, *words: Argument) -> Any:
+        """The answer to one command; its first key decides the node of a cluster."""
+        with self._named():
+            return await self._redis.execute_command(*words)
+
+    async def scan(self, pattern: str) -> AsyncIterator[bytes]:
+        """Keys by pattern: for tests and tools, never for a decision."""
+        with self._named():
+            async for key in self._redis.scan_iter(match=pattern, count=1000):
+                yield key
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._redis.aclose()
+
+    async def check(self) -> None:
+        """Raise StoreError if the server does not answer, is too old, evicts keys, or has another time than we."""
+        with self._named():
+            info = await self._info()
+            seconds, micros = await self._time()
+        where = _shown(self._settings.url)
+        version = str(info.get("redis_version", "0"))
+        if int(version.partition(".")[0]) < _VERSION_MIN:
+            raise StoreError(f"Redis at {where} is version {version}; Trawl needs {_VERSION_MIN} or newer")
+        policy = info.get("maxmemory_policy", "noeviction")
+        if int(info.get("maxmemory", 0)) and policy != "noeviction":
+            raise StoreError(
+                f"Redis at {where} evicts keys when it is full (maxmemory-policy {policy}), which loses queued URLs;"
+                f" set maxmemory-policy noeviction"
+            )
+        if not int(info.get("aof_enabled", 0)):
+            _LOG.warning("Redis at %s has no append-only file: a restart loses its state; set appendonly yes", where)
+        skew = time.time() - (seconds + micros / 1_000_000)
+        if abs(skew) > _SKEW_SECONDS_MAX:
+            raise StoreError(
+                f"the clock of this machine differs by {skew:.1f} s from that of Redis at {where}; politeness needs one"
+                f" time: synchronise the clocks (NTP)"
+            )
+
+    async def _info(self) -> dict[str, Any]:
+        info: dict[str, Any] = await self._redis.info()
+        if isinstance(self._redis, RedisCluster):
+            return next(iter(info.values())) if info and isinstance(next(iter(info.values())), dict) else info
+        return info
+
+    async def _time(self) -> tuple[int, int]:
+        answer = await self._redis.time()
+        found = next(iter(answer.values())) if isinstance(answer, dict) else answer
+        return int(found[0]), int(found[1])
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Raise what the client raises as the StoreError that says what to do."""
+        where = _shown(self._settings.url)
+        try:
+            yield
+        except exceptions.OutOfMemoryError as error:
+            raise StoreFullError(
+                f"Redis at {where} is full ({error}); raise its maxmemory, or lower frontier.queue_urls_max"
+            ) from error
+        except exceptions.AuthenticationError as error:
+            raise StoreError(f"Redis at {where} refuses the name or password in redis.url: {error}") from error
+        except exceptions.ResponseError as error:
+            raise _of_answer(where, error) from error
+        except (exceptions.RedisError, OSError, TimeoutError) as error:
+            raise StoreError(
+                f"Redis does not answer at {where}: {error or type(error).__name__}; is it running, and is redis.url"
+                f" right?"
+            ) from error
+
+
+def connect(settings: RedisSettings) -> RedisClient:
+    """A client for these settings; it connects at its first command. Raises SettingsError for a bad URL."""
+    return RedisClient(settings)
+
+
+def _open(settings: RedisSettings) -> Any:
+    cls: Any = RedisCluster if settings.cluster else Redis
+    options = {
+        "socket_timeout": settings.timeout_seconds,
+        "socket_connect_timeout": settings.timeout_seconds,
+        "max_connections": settings.connections_max,
+        "health_check_interval": 0,
+    }
+    try:
+        return cls.from_url(settings.url, **options)
+    except (ValueError, exceptions.RedisError) as error:
+        raise SettingsError(f"redis.url = {_shown(settings.url)} cannot be used: {error}") from error
+
+
+def _of_answer(where: str, error: exceptions.ResponseError) -> StoreError:
+    text = str(error)
+    if "STALE" in text:
+        return StaleEpochError(f"another owner has taken over a shard of the frontier ({text})")
+    if text.startswith(("NOAUTH", "WRONGPASS", "NOPERM")):
+        return StoreError(f"Redis at {where} refuses the name or password in redis.url: {text}")
+    if "OOM" in text:
+        return StoreFullError(f"Redis at {where} is full ({text}); raise its maxmemory")
+    return StoreError(f"Redis at {where} cannot serve: {text}")
+
+
+def _shown(url: str) -> str:
+    """A URL without its name and password."""
+    return _PASSWORD.sub("//", url)
