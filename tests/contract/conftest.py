@@ -28,7 +28,13 @@ from trawl.adapters.memory import (
     MemorySearchIndex,
     MemorySpillQueue,
 )
-from trawl.adapters.redis import RedisClient, RedisFetchMarkers, RedisPolitenessStore, RedisRobotsStore
+from trawl.adapters.redis import (
+    RedisClient,
+    RedisFetchMarkers,
+    RedisFingerprintIndex,
+    RedisPolitenessStore,
+    RedisRobotsStore,
+)
 from trawl.adapters.redis import connect as connect_redis
 from trawl.adapters.sqlite import (
     Database,
@@ -146,6 +152,10 @@ FINGERPRINTS: dict[str, Open[FingerprintIndex]] = {
     "memory": _memory(MemoryFingerprintIndex),
     "sqlite": _sqlite(SqliteFingerprintIndex),
     "sqlite grouped": _sqlite(SqliteFingerprintIndex, group_seconds=0.005),
+    "redis": _redis(lambda client, settings: RedisFingerprintIndex(client, settings.redis)),
+    "redis ten tables": _redis(
+        lambda client, settings: RedisFingerprintIndex(client, replace(settings.redis, fingerprint_tables=10))
+    ),
 }
 PAGES: dict[str, Open[PageStore]] = {
     "memory": _memory(MemoryPageStore),
@@ -161,7 +171,7 @@ SEARCHES: dict[str, Open[SearchIndex]] = {
     "sqlite": _sqlite(SqliteSearchIndex),
     "sqlite grouped": _sqlite(SqliteSearchIndex, group_seconds=0.005),
 }
-DURABLE = frozenset({"sqlite", "sqlite grouped", "files", "redis"})
+DURABLE = frozenset({"sqlite", "sqlite grouped", "files", "redis", "redis ten tables"})
 
 _REGISTRIES: dict[str, dict[str, Any]] = {
     "frontier": FRONTIERS,

@@ -1,11 +1,13 @@
 """Hot state in Redis, 7 or newer, or Redis Cluster (extra `redis`): shared by the processes of the services."""
 
 from trawl.adapters.redis.client import RedisClient, Script, connect
+from trawl.adapters.redis.fingerprints import RedisFingerprintIndex
 from trawl.adapters.redis.politeness import RedisFetchMarkers, RedisPolitenessStore, RedisRobotsStore
 
 __all__ = [
     "RedisClient",
     "RedisFetchMarkers",
+    "RedisFingerprintIndex",
     "RedisPolitenessStore",
     "RedisRobotsStore",
     "Script",

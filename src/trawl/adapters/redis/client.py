@@ -28,16 +28,17 @@ Argument: TypeAlias = bytes | str | int | float
 
 
 class Script:
-    """A Lua script of the package by its name, behind the prelude that all share."""
+    """A Lua script of the package by its name, behind what it shares with others."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *shared: str) -> None:
         self.name = name
+        self._files = ("prelude", *shared, name)
 
     @cached_property
     def text(self) -> str:
         """The whole script."""
         folder = resources.files(__package__) / _LUA
-        return (folder / "prelude.lua").read_text("utf-8") + (folder / f"{self.name}.lua").read_text("utf-8")
+        return "".join((folder / f"{file}.lua").read_text("utf-8") for file in self._files)
 
     @cached_property
     def digest(self) -> str:
