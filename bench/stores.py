@@ -131,6 +131,7 @@ class Bench:
         await timed("commit", self.fingerprints.commit(document.document_key, document.fetch_id))
         completion = Completion(
             request_key=leased.request_key,
+            url=leased.url,
             fetch_id=leased.fetch_id,
             outcome=OutcomeClass.INDEXED,
             status=200,

@@ -194,7 +194,8 @@ class CrawlRun:
         rules = canonical_rules(self.plan.settings)
         found = []
         for seed in self.plan.seeds[:_DETAILS_MAX]:
-            row = await self._store.request(request_key(self._crawl_id, canonical(seed.url, rules)))
+            url = canonical(seed.url, rules)
+            row = await self._store.request(request_key(self._crawl_id, url), url)
             if row is not None and row.reason:
                 found.append(_about(seed.url, row.detail or row.reason))
         return found

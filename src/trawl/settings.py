@@ -481,8 +481,8 @@ _POSITIVE: Final = {
     "blobs": ("keep_seconds", "timeout_seconds"),
     "embed": ("batch_max", "timeout_seconds", "attempts_max"),
     "service": (
-        "in_flight_max", "batch_max", "release_max", "outstanding_max", "tick_seconds", "retry_seconds", "retry_seconds_max",
-        "stop_seconds_max",
+        "in_flight_max", "batch_max", "release_max", "outstanding_max", "tick_seconds", "retry_seconds",
+        "retry_seconds_max", "stop_seconds_max",
     ),
 }  # fmt: skip
 """Settings of which zero would let nothing through, wait for ever, or mean no limit at all."""

@@ -18,7 +18,9 @@ def request(url: str = f"{SITE}/1", crawl_id: str = "c", **fields: Any) -> Reque
 
 def completion(leased: Request, outcome: OutcomeClass = OutcomeClass.INDEXED, **fields: Any) -> Completion:
     """How the lease of a request ends."""
-    return Completion(request_key=leased.request_key, fetch_id=leased.fetch_id, outcome=outcome, **fields)
+    return Completion(
+        request_key=leased.request_key, url=leased.url, fetch_id=leased.fetch_id, outcome=outcome, **fields
+    )
 
 
 async def open_origin(

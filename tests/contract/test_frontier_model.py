@@ -218,7 +218,7 @@ async def _shown(store: FrontierStore) -> dict[str, Any]:
     return {
         "progress": [await store.progress(crawl) for crawl in CRAWLS],
         "origins": list(await store.origins(10)),
-        "templates": list(await store.templates((1, 2, 3))),
+        "templates": list(await store.templates([request(template=number) for number in (1, 2, 3)])),
         "rows": [await _all(store.rows(crawl)) for crawl in CRAWLS],
     }
 

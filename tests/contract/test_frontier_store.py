@@ -92,10 +92,10 @@ async def test_a_seed_sets_the_budgets_adds_its_tags_and_never_resumes_a_paused_
 
 async def test_request_is_admitted_once(frontier: FrontierStore) -> None:
     first, second = request(f"{SITE}/1"), request(f"{SITE}/2")
-    assert list(await frontier.seen([first.request_key, second.request_key])) == [False, False]
+    assert list(await frontier.seen([first, second])) == [False, False]
     admissions = await frontier.admit([first, first], queue_urls_max=10, host_urls_max=10)
     assert list(admissions) == [Admission(admitted=True), Admission(admitted=False, reason="seen")]
-    assert list(await frontier.seen([second.request_key, first.request_key])) == [False, True]
+    assert list(await frontier.seen([second, first])) == [False, True]
     assert await admit(frontier, first) == [False]
 
 
@@ -121,7 +121,7 @@ async def test_every_field_of_a_request_comes_back(frontier: FrontierStore) -> N
         nesting=2,
     )
     await admit(frontier, whole)
-    row = await frontier.request(whole.request_key)
+    row = await frontier.request(whole.request_key, whole.url)
     assert row is not None
     assert (row.request, row.state, row.outcome, row.visits) == (whole, "queued", None, 0)
     await open_origin(frontier)
@@ -158,7 +158,7 @@ async def test_at_the_cap_the_lowest_score_of_all_leaves(frontier: FrontierStore
     await admit(frontier, low, middle)
     (admission,) = await frontier.admit([high], queue_urls_max=2, host_urls_max=10)
     assert admission == Admission(admitted=True, evicted_url=low.url)
-    assert list(await frontier.seen([low.request_key, middle.request_key, high.request_key])) == [False, True, True]
+    assert list(await frontier.seen([low, middle, high])) == [False, True, True]
     assert (await frontier.progress("c")).queued == 2
 
 
@@ -183,7 +183,7 @@ async def test_a_leased_request_takes_no_room_in_the_queue_and_is_never_evicted(
     (leased,) = await lease(frontier)
     assert await admit(frontier, request(f"{SITE}/2", score=0.2), queue_urls_max=1) == [True]
     assert await admit(frontier, request(f"{SITE}/3", score=0.3), queue_urls_max=1) == [True]
-    assert list(await frontier.seen([leased.request_key])) == [True]
+    assert list(await frontier.seen([leased])) == [True]
     assert await frontier.complete(completion(leased))
 
 
@@ -199,7 +199,7 @@ async def test_eviction_calls_off_another_visit_but_forgets_no_finished_request(
     await frontier.complete(completion(leased, document_key=5))
     assert await frontier.readmit("c", 2000) == 1
     assert await admit(frontier, request(f"{SITE}/2", score=0.9), queue_urls_max=1) == [True]
-    row = await frontier.request(visited.request_key)
+    row = await frontier.request(visited.request_key, visited.url)
     assert row is not None
     assert (row.state, row.outcome, row.document_key) == ("done", OutcomeClass.INDEXED, 5)
 
@@ -209,7 +209,7 @@ async def test_templates_count_admissions_and_what_was_learned(frontier: Frontie
     await admit(frontier, *(request(f"{SITE}/{n}", template=7) for n in range(4)), request(f"{SITE}/9", template=8))
     for leased, duplicate in zip(await lease(frontier, limit=3), (True, False, None), strict=True):
         await frontier.complete(completion(leased, duplicate=duplicate))
-    assert list(await frontier.templates([8, 7, 9])) == [
+    assert list(await frontier.templates([request(template=number) for number in (8, 7, 9)])) == [
         TemplateCounts(admitted=1),
         TemplateCounts(admitted=4, results=2, duplicates=1),
         TemplateCounts(),
@@ -311,7 +311,7 @@ async def test_a_lease_carries_the_fetch_id_of_its_visit(frontier: FrontierStore
     await admit(frontier, request(scheduled_at_ms=33))
     (leased,) = await lease(frontier)
     assert leased.fetch_id == fetch_id(leased.request_key, Purpose.PAGE, RenderMode.STATIC, 33)
-    row = await frontier.request(leased.request_key)
+    row = await frontier.request(leased.request_key, leased.url)
     assert row is not None
     assert (row.state, row.request) == ("leased", leased)
 
@@ -505,7 +505,7 @@ async def test_completion_ends_the_lease_and_is_remembered(frontier: FrontierSto
         content_sha256="ab",
     )
     assert await frontier.complete(told)
-    row = await frontier.request(leased.request_key)
+    row = await frontier.request(leased.request_key, leased.url)
     assert row is not None
     assert (row.state, row.outcome, row.reason, row.status) == ("done", OutcomeClass.DUPLICATE, "near_duplicate", 200)
     assert (row.detail, row.at_ms, row.document_key, row.duplicate_of) == ("of another", 1234, -7, 8)
@@ -534,7 +534,7 @@ async def test_a_requeued_request_waits_until_it_is_due(frontier: FrontierStore)
     (leased,) = await lease(frontier)
     told = completion(leased, OutcomeClass.RETRY, reason="timeout", requeue_at_ms=9000, attempt=2, charged=False)
     assert await frontier.complete(told)
-    row = await frontier.request(leased.request_key)
+    row = await frontier.request(leased.request_key, leased.url)
     assert row is not None
     assert (row.state, row.reason, row.visits) == ("queued", "timeout", 0)
     assert (await frontier.progress("c")).outcomes == ()
@@ -554,7 +554,7 @@ async def test_an_unchanged_page_keeps_what_was_known_of_it(frontier: FrontierSt
     (again,) = await lease(frontier, 2000)
     assert again.validators == Validators(etag="e")
     await frontier.complete(completion(again, OutcomeClass.UNCHANGED, status=304))
-    row = await frontier.request(again.request_key)
+    row = await frontier.request(again.request_key, again.url)
     assert row is not None
     assert (row.document_key, row.duplicate_of, row.request.validators) == (3, 4, Validators(etag="e"))
 
@@ -572,7 +572,7 @@ async def test_a_request_says_what_its_last_visit_that_ended_came_to(frontier: F
     (again,) = await lease(frontier, 3000)
     assert again.last_outcome is OutcomeClass.ALIAS
     await frontier.complete(completion(again, OutcomeClass.ALIAS, status=304))
-    row = await frontier.request(again.request_key)
+    row = await frontier.request(again.request_key, again.url)
     assert row is not None
     assert (row.request.last_outcome, row.duplicate_of) == (OutcomeClass.ALIAS, 4)
 
@@ -585,7 +585,7 @@ async def test_a_page_that_is_no_longer_a_duplicate_says_so(frontier: FrontierSt
     await frontier.readmit("c", 2000)
     (again,) = await lease(frontier, 2000)
     await frontier.complete(completion(again, OutcomeClass.INDEXED, document_key=3))
-    row = await frontier.request(again.request_key)
+    row = await frontier.request(again.request_key, again.url)
     assert row is not None
     assert row.duplicate_of is None
 
@@ -660,7 +660,7 @@ async def test_a_request_that_is_dismissed_twice_in_one_call_ends_once(frontier:
     await admit(frontier, request())
     ending = completion(request(), OutcomeClass.REFUSED, reason="x", charged=False)
     assert await frontier.dismiss([ending, ending]) == 1
-    row = await frontier.request(request().request_key)
+    row = await frontier.request(request().request_key, request().url)
     assert row is not None
     assert (row.state, row.visits) == ("done", 1)
 
@@ -672,7 +672,7 @@ async def test_another_visit_is_called_off_and_the_last_one_stays_as_it_was(fron
     await frontier.complete(completion(leased, document_key=7))
     await frontier.readmit("c", 2000)
     assert await frontier.dismiss([completion(request(), OutcomeClass.REFUSED, reason="x", charged=False)]) == 1
-    row = await frontier.request(leased.request_key)
+    row = await frontier.request(leased.request_key, leased.url)
     assert row is not None
     assert (row.state, row.outcome, row.document_key, row.visits) == ("done", OutcomeClass.INDEXED, 7, 1)
     assert (await frontier.progress("c")).charged == 1
@@ -761,7 +761,7 @@ async def test_nothing_waits_in_an_empty_frontier(frontier: FrontierStore) -> No
     assert await frontier.next_event_ms(1000) is None
     assert await lease(frontier) == []
     assert list(await frontier.reap(1000)) == []
-    assert await frontier.request(1) is None
+    assert await frontier.request(1, SITE) is None
 
 
 async def test_the_next_event_of_an_unknown_host_is_its_robots_txt(frontier: FrontierStore) -> None:

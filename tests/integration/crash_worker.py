@@ -69,7 +69,7 @@ class Worker:
         requests = [request(url, score=self.random.random(), template=self.random.randrange(9)) for url in urls]
         await admit(self.frontier, *requests, queue_urls_max=500)
         for admitted in requests[-1:]:
-            if (await self.frontier.seen([admitted.request_key]))[0]:
+            if (await self.frontier.seen([admitted]))[0]:
                 tell(f"admitted {admitted.request_key}")
 
     async def lease(self) -> None:

@@ -42,7 +42,7 @@ class Outcomes:
             await self._robots(origin, outcome)
             return ()
         await self._host(origin, outcome)
-        row = await self._store.request(outcome.request_key) if not outcome.terminal else None
+        row = await self._store.request(outcome.request_key, outcome.url) if not outcome.terminal else None
         attempt = row.request.attempt if row is not None else 1
         await self._store.complete(self._completion(outcome, attempt))
         return ()
@@ -62,6 +62,7 @@ class Outcomes:
         await self._store.complete(
             Completion(
                 request_key=request.request_key,
+                url=request.url,
                 fetch_id=request.fetch_id,
                 outcome=OutcomeClass.REFUSED if final else OutcomeClass.RETRY,
                 reason=reason,
@@ -78,6 +79,7 @@ class Outcomes:
         await self._store.complete(
             Completion(
                 request_key=request.request_key,
+                url=request.url,
                 fetch_id=request.fetch_id,
                 outcome=OutcomeClass.FAILED,
                 reason="lease_expired",
@@ -153,6 +155,7 @@ class Outcomes:
         given_up = not outcome.terminal and retry is None
         return Completion(
             request_key=outcome.request_key,
+            url=outcome.url,
             fetch_id=outcome.fetch_id,
             outcome=OutcomeClass.FAILED if given_up else outcome.outcome,
             reason=outcome.reason,

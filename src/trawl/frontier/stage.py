@@ -139,6 +139,7 @@ class FrontierStage:
     def _called_off(self, request: Request, reason: str) -> Completion:
         return Completion(
             request_key=request.request_key,
+            url=request.url,
             fetch_id=request.fetch_id,
             outcome=OutcomeClass.REFUSED,
             reason=reason,
@@ -228,13 +229,14 @@ class FrontierStage:
                 refused[judged] = refused.get(judged, 0) + 1
             else:
                 candidates.setdefault(judged.request.request_key, judged)
-        seen = await self._store.seen(list(candidates)) if candidates else ()
+        requests = [candidate.request for candidate in candidates.values()]
+        seen = await self._store.seen(requests) if requests else ()
         return [candidate for candidate, known in zip(candidates.values(), seen, strict=True) if not known]
 
     async def _admit(self, candidates: Sequence[Candidate], refused: dict[str, int]) -> None:
         accepted: list[Request] = []
         known: dict[str, float] = {}
-        counts = await self._store.templates([candidate.request.template for candidate in candidates])
+        counts = await self._store.templates([candidate.request for candidate in candidates])
         for candidate, count in zip(candidates, counts, strict=True):
             request = candidate.request
             reason: str | None = template_trap(candidate.template, count, request.request_key, self._settings.frontier)
@@ -275,7 +277,7 @@ class FrontierStage:
 
     async def _widened(self, found: DiscoveredLinks, gate: Gate) -> Gate:
         """A seed's own redirect (example.com to www.example.com) widens the crawl's scope by its target."""
-        first = await self._store.request(found.chain_request_key or 0)
+        first = await self._store.request(found.chain_request_key or 0, found.chain[0].url) if found.chain else None
         if first is None or first.request.found is not Found.SEED:
             return gate
         try:
@@ -291,10 +293,12 @@ class FrontierStage:
     async def _in_scope(self, outcome: FetchOutcome) -> FetchOutcome:
         """A page whose redirect leads out of the scope of its own host is refused; a seed's own widens that instead."""
         gate = await self._gate(outcome.crawl_id) if outcome.reason == "redirect_other_path" else None
-        row = await self._store.request(outcome.request_key) if gate is not None else None
+        row = await self._store.request(outcome.request_key, outcome.url) if gate is not None else None
         if gate is None or row is None:
             return outcome
-        first = await self._store.request(row.request.chain_request_key or outcome.request_key)
+        chain = row.request.chain
+        began = row.request.chain_request_key or outcome.request_key
+        first = await self._store.request(began, chain[0].url if chain else outcome.url)
         widens = first is not None and first.request.found is Found.SEED
         target = canonical(outcome.redirect_target, self._canonical)
         if widens or gate.allows(target):

@@ -85,6 +85,8 @@ class Completion:
     """How a lease ends: for good, or back into the queue."""
 
     request_key: Key
+    url: str
+    """The request's, whose host says where its state lies."""
     fetch_id: Key
     outcome: OutcomeClass
     reason: str = ""
@@ -189,8 +191,9 @@ class RequestRow:
 
 
 class FrontierStore(Protocol):
-    """Request state, queues, leases and budgets. One owner per shard of hosts; every method is atomic.
+    """Request state, queues, leases and budgets. One owner per shard of hosts; every method is atomic for each shard.
 
+    What names a request names its URL too: the host in it says which shard holds its state.
     The times that its methods are told never go back; what is due is due as of the latest of them.
     """
 
@@ -216,8 +219,8 @@ class FrontierStore(Protocol):
         """A crawl's policy, if its first seed has arrived."""
         ...
 
-    async def seen(self, request_keys: Sequence[Key]) -> Sequence[bool]:
-        """For each key whether it was ever admitted (and not evicted)."""
+    async def seen(self, requests: Sequence[Request]) -> Sequence[bool]:
+        """For each request whether it was ever admitted (and not evicted)."""
         ...
 
     async def admit(
@@ -242,8 +245,8 @@ class FrontierStore(Protocol):
         """Add to the crawl's refusals by reason."""
         ...
 
-    async def templates(self, templates: Sequence[Key]) -> Sequence[TemplateCounts]:
-        """What is known of each template."""
+    async def templates(self, requests: Sequence[Request]) -> Sequence[TemplateCounts]:
+        """What is known of the template of each request."""
         ...
 
     async def lease_robots(self, now_ms: Millis, limit: int, lease_ms: int) -> Sequence[str]:
@@ -308,8 +311,8 @@ class FrontierStore(Protocol):
         """The earliest time at which a lease or a robots fetch could become possible; None if nothing waits."""
         ...
 
-    async def request(self, request_key: Key) -> RequestRow | None:
-        """One request with its state."""
+    async def request(self, request_key: Key, url: str) -> RequestRow | None:
+        """One request with its state, by its key and its URL, or another one of its host."""
         ...
 
     def rows(self, crawl_id: str) -> AsyncIterator[RequestRow]:

@@ -129,9 +129,9 @@ class MemoryFrontierStore:
 
     # Admission
 
-    async def seen(self, request_keys: Sequence[Key]) -> Sequence[bool]:
-        """For each key whether it was ever admitted (and not evicted)."""
-        return [key in self._entries for key in request_keys]
+    async def seen(self, requests: Sequence[Request]) -> Sequence[bool]:
+        """For each request whether it was ever admitted (and not evicted)."""
+        return [request.request_key in self._entries for request in requests]
 
     async def admit(
         self, requests: Sequence[Request], *, queue_urls_max: int, host_urls_max: int, sitemaps_max: int = 5_000
@@ -193,9 +193,9 @@ class MemoryFrontierStore:
             self._move(entry, "queued", attempt=1, scheduled_at_ms=now_ms, due_at_ms=now_ms)
         return len(done)
 
-    async def templates(self, templates: Sequence[Key]) -> Sequence[TemplateCounts]:
-        """What is known of each template."""
-        return [self._templates.get(template, TemplateCounts()) for template in templates]
+    async def templates(self, requests: Sequence[Request]) -> Sequence[TemplateCounts]:
+        """What is known of the template of each request."""
+        return [self._templates.get(request.template, TemplateCounts()) for request in requests]
 
     # Leases
 
@@ -335,8 +335,9 @@ class MemoryFrontierStore:
 
     # Rows
 
-    async def request(self, request_key: Key) -> RequestRow | None:
+    async def request(self, request_key: Key, url: str) -> RequestRow | None:
         """One request with its state."""
+        del url
         return self._entries[request_key].row if request_key in self._entries else None
 
     async def rows(self, crawl_id: str) -> AsyncIterator[RequestRow]:

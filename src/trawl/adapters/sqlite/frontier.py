@@ -105,11 +105,11 @@ class SqliteFrontierStore:
 
     # Admission
 
-    async def seen(self, request_keys: Sequence[Key]) -> Sequence[bool]:
-        """For each key whether it was ever admitted (and not evicted)."""
+    async def seen(self, requests: Sequence[Request]) -> Sequence[bool]:
+        """For each request whether it was ever admitted (and not evicted)."""
         select = "SELECT 1 FROM request WHERE request_key = ?"
         with self._database.read() as connection:
-            return [connection.execute(select, (key,)).fetchone() is not None for key in request_keys]
+            return [connection.execute(select, (one.request_key,)).fetchone() is not None for one in requests]
 
     async def admit(
         self, requests: Sequence[Request], *, queue_urls_max: int, host_urls_max: int, sitemaps_max: int = 5_000
@@ -185,11 +185,11 @@ class SqliteFrontierStore:
             visits.save()
         return total
 
-    async def templates(self, templates: Sequence[Key]) -> Sequence[TemplateCounts]:
-        """What is known of each template."""
+    async def templates(self, requests: Sequence[Request]) -> Sequence[TemplateCounts]:
+        """What is known of the template of each request."""
         select = "SELECT admitted, results, duplicates FROM template WHERE template = ?"
         with self._database.read() as connection:
-            found = [connection.execute(select, (template,)).fetchone() or (0, 0, 0) for template in templates]
+            found = [connection.execute(select, (one.template,)).fetchone() or (0, 0, 0) for one in requests]
         return [TemplateCounts(admitted=row[0], results=row[1], duplicates=row[2]) for row in found]
 
     # Leases
@@ -386,8 +386,9 @@ class SqliteFrontierStore:
 
     # Rows
 
-    async def request(self, request_key: Key) -> RequestRow | None:
+    async def request(self, request_key: Key, url: str) -> RequestRow | None:
         """One request with its state."""
+        del url
         with self._database.read() as connection:
             row = Visits(connection, self._now_ms).row("WHERE r.request_key = ?", request_key)
         return None if row is None else rows.row_of(row)
