@@ -32,6 +32,7 @@ from trawl.adapters.redis import (
     RedisClient,
     RedisFetchMarkers,
     RedisFingerprintIndex,
+    RedisFrontierStore,
     RedisPolitenessStore,
     RedisRobotsStore,
 )
@@ -126,6 +127,7 @@ FRONTIERS: dict[str, Open[FrontierStore]] = {
     "memory": _memory(MemoryFrontierStore),
     "sqlite": _sqlite(SqliteFrontierStore),
     "sqlite grouped": _sqlite(SqliteFrontierStore, group_seconds=0.005),
+    "redis": _redis(lambda client, _: RedisFrontierStore(client, shards=1)),
 }
 SPILLS: dict[str, Open[SpillQueue]] = {
     "memory": _memory(MemorySpillQueue),

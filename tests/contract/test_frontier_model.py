@@ -227,14 +227,17 @@ async def _all(found: AsyncIterator[RequestRow]) -> list[RequestRow]:
     return [row async for row in found]
 
 
-@pytest.mark.parametrize("name", [name for name in FRONTIERS if name != "memory"])
 @pytest.mark.timeout(600)  # a failure takes long to shrink
+@pytest.mark.parametrize("served", [name for name in FRONTIERS if name != "memory"], indirect=True)
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(done=st.lists(steps, min_size=30, max_size=60))
-def test_answers_as_the_store_in_memory(name: str, done: list[Step]) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        opened = FRONTIERS[name](Path(folder))
+def test_answers_as_the_store_in_memory(served: str, done: list[Step]) -> None:
+    async def run(folder: Path) -> None:
+        opened = FRONTIERS[served](folder)
         try:
-            asyncio.run(Differential(opened.store, FRONTIERS["memory"](Path(folder)).store).run(done))
+            await Differential(opened.store, FRONTIERS["memory"](folder).store).run(done)
         finally:
-            opened.close()
+            await opened.aclose()
+
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(run(Path(folder)))

@@ -2,14 +2,18 @@
 
 from trawl.adapters.redis.client import RedisClient, Script, connect
 from trawl.adapters.redis.fingerprints import RedisFingerprintIndex
+from trawl.adapters.redis.frontier import RedisFrontierStore
 from trawl.adapters.redis.politeness import RedisFetchMarkers, RedisPolitenessStore, RedisRobotsStore
+from trawl.adapters.redis.shards import ShardLeases
 
 __all__ = [
     "RedisClient",
     "RedisFetchMarkers",
     "RedisFingerprintIndex",
+    "RedisFrontierStore",
     "RedisPolitenessStore",
     "RedisRobotsStore",
     "Script",
+    "ShardLeases",
     "connect",
 ]

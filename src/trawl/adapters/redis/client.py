@@ -11,7 +11,7 @@ from importlib import resources
 from typing import Any, Final, TypeAlias
 
 from redis import exceptions
-from redis.asyncio import Redis
+from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.cluster import RedisCluster
 
 from trawl.errors import SettingsError, StaleEpochError, StoreError, StoreFullError
@@ -21,6 +21,8 @@ _LOG = logging.getLogger(__name__)
 _PASSWORD: Final = re.compile(r"//[^@/]*@")
 _LUA: Final = "lua"
 _VERSION_MIN: Final = 7
+_POOL_SECONDS: Final = 60.0
+"""A command waits this long for one of the connections to be free."""
 _SKEW_SECONDS_MAX: Final = 1.0
 """A clock that differs by more from the server's would break the gaps that replicas keep between fetches."""
 
@@ -91,6 +93,16 @@ class RedisClient:
         """The answer to one command; its first key decides the node of a cluster."""
         with self._named():
             return await self._redis.execute_command(*words)
+
+    async def ask_all(self, commands: Sequence[Sequence[Argument]]) -> list[Any]:
+        """The answers to several commands in one round trip; together they are not atomic."""
+        if not commands:
+            return []
+        with self._named():
+            pipe = self._redis.pipeline(transaction=False) if not self._settings.cluster else self._redis.pipeline()
+            for words in commands:
+                pipe.execute_command(*words)
+            return list(await pipe.execute())
 
     async def scan(self, pattern: str) -> AsyncIterator[bytes]:
         """Keys by pattern: for tests and tools, never for a decision."""
@@ -164,15 +176,16 @@ def connect(settings: RedisSettings) -> RedisClient:
 
 
 def _open(settings: RedisSettings) -> Any:
-    cls: Any = RedisCluster if settings.cluster else Redis
-    options = {
+    options: dict[str, Any] = {
         "socket_timeout": settings.timeout_seconds,
         "socket_connect_timeout": settings.timeout_seconds,
         "max_connections": settings.connections_max,
-        "health_check_interval": 0,
     }
     try:
-        return cls.from_url(settings.url, **options)
+        if settings.cluster:
+            return RedisCluster.from_url(settings.url, **options)
+        pool = BlockingConnectionPool.from_url(settings.url, timeout=_POOL_SECONDS, **options)
+        return Redis.from_pool(pool)
     except (ValueError, exceptions.RedisError) as error:
         raise SettingsError(f"redis.url = {_shown(settings.url)} cannot be used: {error}") from error
 
