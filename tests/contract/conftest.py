@@ -8,7 +8,7 @@ state there, under a prefix made from the folder.
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -28,6 +28,8 @@ from trawl.adapters.memory import (
     MemorySearchIndex,
     MemorySpillQueue,
 )
+from trawl.adapters.opensearch import OpenSearchClient, OpenSearchPageStore, OpenSearchSearchIndex
+from trawl.adapters.opensearch import connect as connect_opensearch
 from trawl.adapters.redis import (
     RedisClient,
     RedisFetchMarkers,
@@ -110,7 +112,7 @@ def _sqlite(make: Callable[[Database], T], *, group_seconds: float = 0.0) -> Ope
 
 SERVERS: dict[str, str] = {}
 """The URLs of the servers that run, by the beginning of the names of their adapters."""
-_FIXTURES = {"redis": "redis_server"}
+_FIXTURES = {"redis": "redis_server", "opensearch": "opensearch_server"}
 
 
 def _redis(make: Callable[[RedisClient, Settings], T]) -> Open[T]:
@@ -121,6 +123,21 @@ def _redis(make: Callable[[RedisClient, Settings], T]) -> Open[T]:
         return Opened(make(client, settings), closing=[client.close])
 
     return opened
+
+
+def _opensearch(make: Callable[[OpenSearchClient, Settings], T]) -> Open[T]:
+    def opened(folder: Path) -> Opened[T]:
+        prefix = f"t{xxhash.xxh3_64_hexdigest(str(folder).encode())}"
+        settings = Settings(opensearch=replace(Settings().opensearch, url=SERVERS["opensearch"], prefix=prefix))
+        client = connect_opensearch(settings.opensearch)
+        return Opened(make(client, settings), closing=[partial(_deleted, client, prefix), client.close])
+
+    return opened
+
+
+async def _deleted(client: OpenSearchClient, prefix: str) -> None:
+    """A node has room for a thousand shards only."""
+    await client.ask("DELETE", f"/{prefix}-*")
 
 
 FRONTIERS: dict[str, Open[FrontierStore]] = {
@@ -163,6 +180,7 @@ PAGES: dict[str, Open[PageStore]] = {
     "memory": _memory(MemoryPageStore),
     "sqlite": _sqlite(SqlitePageStore),
     "sqlite grouped": _sqlite(SqlitePageStore, group_seconds=0.005),
+    "opensearch": _opensearch(lambda client, settings: OpenSearchPageStore(client, settings.opensearch)),
 }
 BLOBS: dict[str, Open[BlobStore]] = {
     "memory": _memory(MemoryBlobStore),
@@ -172,8 +190,11 @@ SEARCHES: dict[str, Open[SearchIndex]] = {
     "memory": _memory(MemorySearchIndex),
     "sqlite": _sqlite(SqliteSearchIndex),
     "sqlite grouped": _sqlite(SqliteSearchIndex, group_seconds=0.005),
+    "opensearch": _opensearch(
+        lambda client, settings: OpenSearchSearchIndex(client, settings.opensearch, refresh=True)
+    ),
 }
-DURABLE = frozenset({"sqlite", "sqlite grouped", "files", "redis", "redis ten tables"})
+DURABLE = frozenset({"sqlite", "sqlite grouped", "files", "redis", "redis ten tables", "opensearch"})
 
 _REGISTRIES: dict[str, dict[str, Any]] = {
     "frontier": FRONTIERS,

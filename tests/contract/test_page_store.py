@@ -34,17 +34,17 @@ async def test_a_page_comes_back_with_its_manifest(pages: PageStore) -> None:
     assert await pages.size() == 1
 
 
-@pytest.mark.parametrize("name", list(PAGES))
+@pytest.mark.parametrize("served", list(PAGES), indirect=True)
 @settings(max_examples=25, deadline=None)
 @given(document=records_of(ExtractedDocument))
-async def test_every_field_of_a_document_is_kept(name: str, document: ExtractedDocument) -> None:
+async def test_every_field_of_a_document_is_kept(served: str, document: ExtractedDocument) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        opened = PAGES[name](Path(folder))
+        opened = PAGES[served](Path(folder))
         try:
             await opened.store.put(StoredPage(document=document))
             assert await opened.store.get(document.document_key) == StoredPage(document=document)
         finally:
-            opened.close()
+            await opened.aclose()
 
 
 async def test_a_newer_or_equally_old_page_replaces(pages: PageStore) -> None:
