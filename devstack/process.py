@@ -62,6 +62,8 @@ class Process:
             if not _gone(pid, _STOP_SECONDS_MAX):
                 _signal(pid, signal.SIGKILL)
                 _gone(pid, _STOP_SECONDS_MAX)
+            if pid in _CHILDREN:
+                _CHILDREN.pop(pid).wait()
         self._file.unlink(missing_ok=True)
 
     def last_lines(self) -> str:

@@ -180,6 +180,14 @@ class RedisCluster:
         return self.nodes[0].url
 
     def __enter__(self) -> Self:
+        try:
+            self._form()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def _form(self) -> None:
         for node in self.nodes:
             node.__enter__()
         places = [f"127.0.0.1:{node.port}" for node in self.nodes]
@@ -189,7 +197,6 @@ class RedisCluster:
             if time.monotonic() > end:
                 raise DevstackError("the Redis Cluster does not come up in 30 s")
             time.sleep(_POLL_SECONDS)
-        return self
 
     def __exit__(self, *_: object) -> None:
         for node in self.nodes:

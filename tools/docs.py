@@ -36,7 +36,7 @@ _WRITTEN: Final = "<!-- Written by `make docs` from {source}; change that, not t
 
 # fmt: off
 UNITS: Final = frozenset({
-    "addresses", "attempts", "bits", "bytes", "candidates", "chars", "connections", "dimensions", "documents",
+    "addresses", "attempts", "bits", "bytes", "candidates", "chars", "connections", "documents",
     "failures", "hosts", "layers", "links", "names", "nodes", "parameters", "partitions", "records", "redirects",
     "repeats", "replicas", "results", "seconds", "segments", "shards", "sitemaps", "tables", "threads", "tokens",
     "urls", "workers",
@@ -58,7 +58,6 @@ _UNIT_OF: Final = {
     "kafka.replication_factor": "copies",
     "opensearch.hnsw_m": "links",
     "opensearch.hnsw_ef_construction": "candidates",
-    "embed.batch_max": "texts",
     "service.port": "port",
     "service.in_flight_max": "records",
     "service.batch_max": "records",

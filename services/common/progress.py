@@ -26,6 +26,7 @@ class PartitionProgress:
         self._under_way: set[int] = set()
         self._first: list[int] = []  # a heap of them, with some that have ended
         self._ended: set[int] = set()  # and not committed
+        self._left: set[int] = set()  # under way for whoever has the partition next
         self._next: int | None = None  # one more than the offset delivered last
         self._committed: int | None = None
         self._rejoined = False
@@ -46,6 +47,9 @@ class PartitionProgress:
         if self._rejoined:
             self._stand_at(offset)
         self._next = offset + 1
+        if offset in self._left:
+            self._left.discard(offset)
+            return Delivery.NEW
         if offset in self._under_way:
             return Delivery.UNDER_WAY
         if offset in self._ended:
@@ -59,6 +63,11 @@ class PartitionProgress:
         if offset in self._under_way:
             self._under_way.discard(offset)
             self._ended.add(offset)
+
+    def leave(self, offset: int) -> None:
+        """Note that a record was not done here: nothing behind it is committed, and delivered again it is new."""
+        if offset in self._under_way:
+            self._left.add(offset)
 
     def committable(self) -> int | None:
         """The offset to commit: the first that has not ended; None if there is no progress since the last commit."""
@@ -87,6 +96,7 @@ class PartitionProgress:
         self._committed = offset
         self._under_way = {known for known in self._under_way if known >= offset}
         self._ended = {known for known in self._ended if known >= offset}
+        self._left = {known for known in self._left if known >= offset}
 
     def _first_under_way(self) -> int | None:
         while self._first and self._first[0] not in self._under_way:

@@ -351,39 +351,7 @@ class BlobSettings:
     """Where what is too large for a record lies."""
 
     url: str = "file:blobs"
-    """file:FOLDER, or s3://BUCKET/PREFIX."""
-    s3_endpoint: str = ""
-    """The URL of an S3-compatible server; empty is AWS."""
-    s3_region: str = "us-east-1"
-    """The bucket's region."""
-    s3_access_key: str = ""
-    """The access key; empty takes it from the environment of AWS."""
-    s3_secret_key: str = ""
-    """The secret of that key."""
-    keep_seconds: float = 3_456_000.0
-    """Blobs are swept after this long; longer than any topic or dead letter that may refer to one."""
-    timeout_seconds: float = 30.0
-    """One request may take this long."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmbedSettings:
-    """Which model makes the vectors."""
-
-    url: str = ""
-    """An endpoint of the form of OpenAI's, up to /v1; empty is the packaged model."""
-    model: str = ""
-    """The model's name at that endpoint."""
-    api_key: str = ""
-    """Sent as a bearer token."""
-    dimensions: int = 0
-    """The length of its vectors; 0 asks the endpoint."""
-    batch_max: int = 128
-    """Texts in one request."""
-    timeout_seconds: float = 30.0
-    """One request may take this long."""
-    attempts_max: int = 5
-    """Tries of one request that fails for a time."""
+    """file:FOLDER, which all services share; a relative one lies in the folder where they were started."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -444,8 +412,6 @@ class Settings:
     """Where the services keep pages and chunks."""
     blobs: BlobSettings = field(default_factory=BlobSettings)
     """Where what is too large for a record lies."""
-    embed: EmbedSettings = field(default_factory=EmbedSettings)
-    """Which model makes the vectors."""
     service: ServiceSettings = field(default_factory=ServiceSettings)
     """How one service process runs."""
 
@@ -478,8 +444,6 @@ _POSITIVE: Final = {
         "shards", "refresh_seconds", "hnsw_m", "hnsw_ef_construction", "bulk_bytes_max", "timeout_seconds",
         "connections_max",
     ),
-    "blobs": ("keep_seconds", "timeout_seconds"),
-    "embed": ("batch_max", "timeout_seconds", "attempts_max"),
     "service": (
         "in_flight_max", "batch_max", "release_max", "outstanding_max", "tick_seconds", "retry_seconds",
         "retry_seconds_max", "stop_seconds_max",

@@ -10,8 +10,9 @@ from typing import Final
 
 import zstandard
 
-from trawl.errors import BlobNotFoundError, StoreCorruptError, StoreError, StoreFullError
+from trawl.errors import BlobNotFoundError, SettingsError, StoreCorruptError, StoreError, StoreFullError
 from trawl.records import Millis
+from trawl.settings import BlobSettings
 
 _REF: Final = re.compile(r"[0-9a-f]{64}")
 _SUFFIX: Final = ".zst"
@@ -88,3 +89,11 @@ class FileBlobStore:
         except OSError:
             temporary.unlink(missing_ok=True)
             raise
+
+
+def open_blobs(settings: BlobSettings, base: Path) -> FileBlobStore:
+    """The store that the settings name, a relative folder below `base`; raises SettingsError for another kind."""
+    kind, _, folder = settings.url.partition(":")
+    if kind != "file" or not folder:
+        raise SettingsError(f"blobs.url = {settings.url!r} cannot be used; it is file:FOLDER")
+    return FileBlobStore(base / folder)

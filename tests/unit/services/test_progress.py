@@ -70,6 +70,19 @@ def test_a_group_that_was_set_back_is_not_taken_for_done() -> None:
     assert progress.deliver(151) is Delivery.NEW
 
 
+def test_a_record_that_was_left_to_another_owner_holds_the_commit_back_and_is_new_when_it_comes_again() -> None:
+    progress = PartitionProgress()
+    progress.deliver(0)
+    progress.deliver(1)
+    progress.end(1)
+    progress.leave(0)
+    assert progress.committable() == 0
+    progress.rejoin()
+    assert progress.deliver(0) is Delivery.NEW
+    progress.end(0)
+    assert [progress.deliver(1), progress.committable()] == [Delivery.ENDED, 2]
+
+
 @given(st.permutations(range(30)), st.sets(st.integers(0, 29)))
 def test_in_any_order_of_ends_every_commit_has_all_before_it_ended(order: list[int], redelivered: set[int]) -> None:
     progress = PartitionProgress()

@@ -1,0 +1,1 @@
+"""Serves the duplicate gate: documents in, unique documents and outcomes out."""

@@ -1,0 +1,7 @@
+"""`python -m services.dedup`."""
+
+from services.common.run import main
+from services.dedup.app import build
+from trawl.kinds import Stage
+
+main(Stage.DEDUP, build)

@@ -1,0 +1,1 @@
+"""Serves the extractor: pages in, links and documents out."""

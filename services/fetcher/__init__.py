@@ -1,0 +1,1 @@
+"""Serves the fetcher: fetch tasks in, pages and outcomes out."""

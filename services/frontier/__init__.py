@@ -1,0 +1,1 @@
+"""Serves the frontier: seeds, links and outcomes in, fetch tasks out."""

@@ -1,0 +1,1 @@
+"""Serves the indexer: unique documents in, chunks in the search index."""
