@@ -1,0 +1,226 @@
+"""The five services as processes over real servers, and what a bystander sees of them."""
+
+import asyncio
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, contextmanager
+from pathlib import Path
+from typing import Self
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
+
+from tests.servers import KafkaServer, OpenSearchServer, RedisServer
+from trawl.adapters.blobs import FileBlobStore
+from trawl.adapters.kafka import RecordCodec, RecordProducer, Topics, open_codec
+from trawl.adapters.opensearch import OpenSearchPageStore, OpenSearchSearchIndex
+from trawl.adapters.opensearch import connect as connect_opensearch
+from trawl.adapters.redis import RedisFrontierStore
+from trawl.adapters.redis import connect as connect_redis
+from trawl.pipeline import TOPIC
+from trawl.ports import CrawlProgress, StoredPage
+from trawl.records import Record
+from trawl.settings import load
+
+ROOT = Path(__file__).resolve().parents[2]
+STAGES = ("frontier", "fetcher", "extractor", "dedup", "indexer")
+QUICK = {
+    "TRAWL_POLITENESS_DELAY_SECONDS": "0",
+    "TRAWL_POLITENESS_ADAPTIVE_FACTOR": "0",
+    "TRAWL_POLITENESS_ADDRESS_DELAY_SECONDS": "0",
+    "TRAWL_POLITENESS_PER_HOST_CONCURRENCY": "16",
+    "TRAWL_EMBEDDED_EXTRACT_WORKERS": "1",
+    "TRAWL_FRONTIER_LEASE_SECONDS": "15",
+    "TRAWL_FRONTIER_RETRY_SECONDS": "0.1",
+    "TRAWL_KAFKA_SESSION_SECONDS": "6",
+}
+"""Short waits; a lease that a killed process held ends soon."""
+
+
+class Deployment:
+    """One deployment: its topics, its keys, its indices, and the processes that serve it."""
+
+    def __init__(
+        self,
+        kafka: KafkaServer,
+        redis: RedisServer,
+        opensearch: OpenSearchServer,
+        folder: Path,
+        variables: Mapping[str, str],
+    ) -> None:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("TRAWL_")}
+        prefix = f"e{random.randrange(10**9)}"
+        self.environment = {
+            **kept,
+            **QUICK,
+            "TRAWL_KAFKA_BOOTSTRAP_SERVERS": kafka.bootstrap,
+            "TRAWL_KAFKA_GROUP_PREFIX": prefix,
+            "TRAWL_KAFKA_PARTITIONS": "4",
+            "TRAWL_REDIS_URL": redis.url,
+            "TRAWL_REDIS_PREFIX": prefix,
+            "TRAWL_OPENSEARCH_URL": opensearch.url,
+            "TRAWL_OPENSEARCH_PREFIX": prefix,
+            "TRAWL_BLOBS_URL": f"file:{folder / 'blobs'}",
+            **variables,
+        }
+        self.folder = folder
+        self.settings = load({}, self.environment)
+        self.processes: list[tuple[str, subprocess.Popen[bytes]]] = []
+
+    def start(self, *stages: str) -> None:
+        """Start a process of each stage."""
+        for stage in stages or STAGES:
+            with (self.folder / f"{stage}.log").open("ab") as log:
+                process = subprocess.Popen(
+                    [sys.executable, "-m", f"services.{stage}"], cwd=ROOT, env=self.environment, stderr=log
+                )
+            self.processes.append((stage, process))
+
+    def kill(self, stage: str, number: int = signal.SIGKILL) -> None:
+        """End one process of a stage."""
+        found = next(one for one in self.processes if one[0] == stage)
+        self.processes.remove(found)
+        found[1].send_signal(number)
+        found[1].wait(60)
+
+    def close(self) -> None:
+        """End all that still run."""
+        for _, process in self.processes:
+            process.terminate()
+        for _, process in self.processes:
+            process.wait(60)
+        self.processes.clear()
+
+    def log(self) -> str:
+        """The ends of the services' logs."""
+        files = [self.folder / f"{stage}.log" for stage in STAGES]
+        return "\n".join(f"{file.name}: {file.read_text()[-1500:]}" for file in files if file.exists())
+
+
+class Bystander:
+    """Publishes seeds to a deployment and looks at its stores."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        self._deployment = deployment
+        self._exit = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        settings = self._deployment.settings
+        await self._without_topics()
+        topics = Topics(settings.kafka)
+        await topics.create()
+        await topics.close()
+        self._exit.push_async_callback(self._without_topics)
+        self.codec: RecordCodec = await open_codec(
+            settings.kafka, blobs=FileBlobStore(self._deployment.folder / "blobs")
+        )
+        self.producer = RecordProducer(settings.kafka, self.codec)
+        await self.producer.open()
+        self._exit.push_async_callback(self.producer.close)
+        redis, opensearch = connect_redis(settings.redis), connect_opensearch(settings.opensearch)
+        self._exit.push_async_callback(redis.close)
+        self._exit.push_async_callback(opensearch.close)
+        self.frontier = RedisFrontierStore(redis)
+        self.pages = OpenSearchPageStore(opensearch, settings.opensearch)
+        self.index = OpenSearchSearchIndex(opensearch, settings.opensearch)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._deployment.close()
+        await self._exit.aclose()
+
+    async def _without_topics(self) -> None:
+        """Delete what an earlier test left; brokers take a moment."""
+        admin = AIOKafkaAdminClient(bootstrap_servers=list(self._deployment.settings.kafka.bootstrap_servers))
+        await admin.start()
+        try:
+            while left := [name for name in await admin.list_topics() if name in TOPIC]:
+                await admin.delete_topics(left)
+                await asyncio.sleep(0.2)
+        finally:
+            await admin.close()
+
+    async def send(self, *records: Record) -> None:
+        """Publish records."""
+        await self.producer.send(records)
+
+    async def progress(self, crawl_id: str = "default") -> CrawlProgress:
+        """How far a crawl is."""
+        return await self.frontier.progress(crawl_id)
+
+    async def until(self, wanted: Callable[[], Awaitable[bool]], seconds: float) -> None:
+        """Wait until something holds; fails with the ends of the logs."""
+        end = time.monotonic() + seconds
+        while not await wanted():
+            dead = [stage for stage, process in self._deployment.processes if process.poll() is not None]
+            assert not dead, f"{dead} ended by themselves\n{self._deployment.log()}"
+            assert time.monotonic() < end, f"not within {seconds} s: {await self.progress()}\n{self._deployment.log()}"
+            await asyncio.sleep(0.3)
+
+    async def until_indexed(self, count: int, seconds: float) -> None:
+        """Wait until so many pages are stored and nothing of the crawl is under way."""
+
+        async def done() -> bool:
+            progress = await self.progress()
+            return not progress.queued and not progress.leased and await self.pages.size() >= count
+
+        await self.until(done, seconds)
+
+    async def stored(self, crawl_id: str = "default") -> list[StoredPage]:
+        """All pages of a crawl."""
+        return [page async for page in self.pages.pages(crawl_id)]
+
+    async def records(self, topic: str) -> list[Record]:
+        """All records of a topic that can be read."""
+        settings = self._deployment.settings.kafka
+        consumer = AIOKafkaConsumer(bootstrap_servers=list(settings.bootstrap_servers), group_id=None)
+        await consumer.start()
+        try:
+            count = Topics(settings).partitions(TOPIC[topic])
+            places = [TopicPartition(topic, number) for number in range(count)]
+            consumer.assign(places)
+            await consumer.seek_to_beginning()
+            ends = await consumer.end_offsets(places)
+            found: list[Record] = []
+            while any([await consumer.position(place) < ends[place] for place in places]):
+                for batch in (await consumer.getmany(timeout_ms=500)).values():
+                    for message in batch:
+                        found += await self.codec.decode(TOPIC[topic], message.value)
+            return found
+        finally:
+            await consumer.stop()
+
+
+@contextmanager
+def deployed(
+    servers: tuple[KafkaServer, RedisServer, OpenSearchServer], folder: Path, variables: Mapping[str, str]
+) -> Iterator[Deployment]:
+    """A deployment whose processes end with the block."""
+    deployment = Deployment(*servers, folder, variables)
+    try:
+        yield deployment
+    finally:
+        deployment.close()
+
+
+def through(proxy: str, ca_file: Path) -> dict[str, str]:
+    """The variables by which any host of a fake web is reached."""
+    return {"TRAWL_FETCH_PROXY": proxy, "TRAWL_FETCH_CA_FILE": str(ca_file)}
+
+
+def texts(pages: Sequence[StoredPage]) -> set[tuple[str, int]]:
+    """What does not depend on which of equal pages came first: the texts, and into how many chunks each was cut."""
+    return {(page.document.content_sha256, len(page.chunks)) for page in pages}
+
+
+def clusters(unique: Iterable[str], duplicates: Iterable[tuple[str, str]]) -> set[frozenset[str]]:
+    """URLs with the same text, from the unique ones and the duplicates with what each repeats."""
+    found = {url: {url} for url in unique}
+    for url, original in duplicates:
+        found[original].add(url)
+    return {frozenset(urls) for urls in found.values()}
