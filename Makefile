@@ -5,6 +5,7 @@ RUN := .venv/bin/python
 URL ?=
 OUT ?=
 ARGS ?=
+NAME ?=
 export TRAWL_DATA ?= $(abspath ../shared/data)
 
 .PHONY: help
@@ -78,6 +79,26 @@ bench-extract: setup ## Measure extraction quality and speed; one JSON line per 
 .PHONY: bench-fetch
 bench-fetch: setup ## Measure the fetcher; one JSON line each
 	@$(RUN) -m bench.fetch $(ARGS)
+
+.PHONY: up
+up: setup ## Start the whole stack as local processes: Kafka, registry, Redis, OpenSearch, Prometheus, five services
+	@$(RUN) -m devstack up $(ARGS)
+
+.PHONY: down
+down: ## Stop what `make up` started
+	@$(RUN) -m devstack down
+
+.PHONY: ps
+ps: ## Show what runs
+	@$(RUN) -m devstack ps
+
+.PHONY: logs
+logs: ## Show the ends of the logs [NAME=fetcher]
+	@$(RUN) -m devstack logs $(NAME)
+
+.PHONY: test-e2e
+test-e2e: setup ## Run the proofs over real servers
+	@$(RUN) -m pytest tests/e2e/test_services.py tests/integration/test_worker_commit.py $(ARGS)
 
 .PHONY: soak
 soak: setup ## Run the long tests

@@ -104,7 +104,7 @@ class Server(ABC):
         self.process.stop(signal.SIGKILL)
 
 
-def _answers(url: str) -> bytes | None:
+def answers(url: str) -> bytes | None:
     """The body of a successful answer; None without one."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
@@ -235,7 +235,7 @@ class KafkaServer(Server):
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         done = subprocess.run(
             [packages.java(), "-cp", f"{self._libraries}/*", "kafka.tools.StorageTool", "format", "--standalone",
-             "--ignore-formatted", "-t", cluster, "-c", str(properties)],
+             "--ignore-formatted", f"--cluster-id={cluster}", "-c", str(properties)],
             capture_output=True, text=True, timeout=60, check=False,
         )  # fmt: skip
         if done.returncode:
@@ -332,7 +332,7 @@ class Registry(Server):
 
     def healthy(self) -> bool:
         """Whether it lists subjects."""
-        return _answers(f"{self.url}/subjects") is not None
+        return answers(f"{self.url}/subjects") is not None
 
 
 class OpenSearchServer(Server):
@@ -377,7 +377,7 @@ class OpenSearchServer(Server):
 
     def healthy(self) -> bool:
         """Whether all primary shards are there."""
-        body = _answers(f"{self.url}/_cluster/health")
+        body = answers(f"{self.url}/_cluster/health")
         return body is not None and json.loads(body)["status"] in {"green", "yellow"}
 
 
@@ -409,7 +409,7 @@ class Prometheus(Server):
 
     def healthy(self) -> bool:
         """Whether it is ready."""
-        return _answers(f"{self.url}/-/ready") is not None
+        return answers(f"{self.url}/-/ready") is not None
 
 
 def forget(folder: Path) -> None:

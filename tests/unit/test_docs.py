@@ -143,7 +143,11 @@ def test_make_targets_in_the_pages_exist() -> None:
 
 def test_settings_in_the_pages_exist() -> None:
     groups = "|".join(group.name for group in dataclasses.fields(Settings))
-    known = {f"TRAWL_{name.replace('.', '_')}".upper() for name in SETTINGS} | {"TRAWL_DATA", "TRAWL_SOAK"}
+    known = {f"TRAWL_{name.replace('.', '_')}".upper() for name in SETTINGS} | {
+        "TRAWL_DATA",
+        "TRAWL_SOAK",
+        "TRAWL_SETTINGS",
+    }
     texts = {**TEXTS, ".env.example": (ROOT / ".env.example").read_text("utf-8")}
     wrong = [
         (page, name)

@@ -16,7 +16,7 @@ GUIDE = (ROOT / "docs" / "guide.md").read_text("utf-8").partition("\n## What eac
 OUTCOMES, _, REASONS = GUIDE.partition("\n## ")[0].partition("\n### ")
 
 # fmt: off
-ROOMS = ("adapters/", "dedup/", "embedded", "extractor/", "fetcher/", "frontier/", "indexer/", "rules")
+ROOMS = ("adapters/", "dedup/", "embedded", "extractor/", "failures", "fetcher/", "frontier/", "indexer/", "rules")
 """Where reasons are told."""
 TELLERS = frozenset({
     "_RefusedError", "_as_text", "_failed", "_failure", "_outcome", "_refuse", "_stop", "_withdrawal", "handed_over",

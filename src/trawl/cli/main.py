@@ -25,6 +25,8 @@ _COMMANDS = {
     "status": ("trawl.cli.status", "status"),
     "robots": ("trawl.cli.inspect", "robots"),
     "url": ("trawl.cli.inspect", "url"),
+    "seed": ("trawl.cli.deployed", "seed"),
+    "topics": ("trawl.cli.deployed", "topics"),
 }
 
 

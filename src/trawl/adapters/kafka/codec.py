@@ -67,9 +67,10 @@ class RecordCodec:
         raise UnknownSchemaError(f"the schema registry knows no schema by the id {schema_id}")
 
 
-async def open_codec(settings: KafkaSettings, *, blobs: BlobStore) -> RecordCodec:
+async def open_codec(settings: KafkaSettings, *, blobs: BlobStore | None) -> RecordCodec:
     """A codec; with a registry, once every topic's schema is registered there under `TOPIC-value`.
 
+    Without a blob store nothing can travel by reference: enough for seeds and orders.
     Raises SchemaRegistryError if the registry does not answer or refuses a schema.
     """
     payloads = Payloads(blobs, settings.inline_bytes_max)

@@ -24,7 +24,7 @@ _ZSTD: Final = "zstd"
 class Payloads:
     """Packs the large parts of records for the wire, and unpacks them again."""
 
-    def __init__(self, blobs: BlobStore, inline_bytes_max: int) -> None:
+    def __init__(self, blobs: BlobStore | None, inline_bytes_max: int) -> None:
         self._blobs = blobs
         self._inline_bytes_max = inline_bytes_max
         self._compressor = zstandard.ZstdCompressor(level=1)
@@ -64,12 +64,12 @@ class Payloads:
         if len(data) < COMPRESS_BYTES_MIN or payload.encoding == _ZSTD:
             return payload
         compressed = self._compressor.compress(data)
-        if len(compressed) > self._inline_bytes_max:
+        if self._blobs is not None and len(compressed) > self._inline_bytes_max:
             return Payload(ref=await self._blobs.put(data), size_bytes=payload.size_bytes)
         return Payload(inline=compressed, encoding=_ZSTD, size_bytes=len(data))
 
     async def _unpacked(self, payload: Payload) -> Payload:
-        if payload.ref:
+        if payload.ref and self._blobs is not None:
             return replace(payload, inline=await self._blobs.get(payload.ref), ref="")
         if payload.encoding != _ZSTD:
             return payload

@@ -23,7 +23,8 @@ class SchemaRegistry:
     async def register(self, subject: str, schema: str) -> int:
         """The id of a schema under a subject; SchemaRegistryError if it is not compatible with the one before."""
         await self._ask("PUT", f"/config/{quote(subject, safe='')}", {"compatibility": "BACKWARD"})
-        answer = await self._ask("POST", f"/subjects/{quote(subject, safe='')}/versions", {"schema": schema})
+        body = {"schema": schema, "schemaType": "AVRO"}
+        answer = await self._ask("POST", f"/subjects/{quote(subject, safe='')}/versions", body)
         return int(answer["id"])
 
     async def schema(self, schema_id: int) -> str | None:
