@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.contract.conftest import FRONTIERS
@@ -229,7 +229,12 @@ async def _all(found: AsyncIterator[RequestRow]) -> list[RequestRow]:
 
 @pytest.mark.timeout(600)  # a failure takes long to shrink
 @pytest.mark.parametrize("served", [name for name in FRONTIERS if name != "memory"], indirect=True)
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=80,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    phases=[phase for phase in Phase if phase is not Phase.explain],  # it takes minutes over a failure
+)
 @given(done=st.lists(steps, min_size=30, max_size=60))
 def test_answers_as_the_store_in_memory(served: str, done: list[Step]) -> None:
     async def run(folder: Path) -> None:

@@ -638,6 +638,13 @@ async def test_readmission_scores_by_the_time_since_the_last_visit(frontier: Fro
     assert [(one.url, one.score) for one in await lease(frontier, 60_000)] == [(new.url, 10.75), (old.url, 10.5)]
 
 
+async def test_a_robots_txt_that_expires_while_all_waits_is_wanted_at_once(frontier: FrontierStore) -> None:
+    await admit(frontier, request(due_at_ms=5000))
+    await frontier.update_origin(SITE, OriginUpdate(robots=RobotsState.ALLOW_ALL, robots_expires_ms=2))
+    assert await frontier.next_event_ms(1) == 5000
+    assert await frontier.next_event_ms(1001) == 1001
+
+
 # Leases that end without a word
 
 

@@ -60,6 +60,7 @@ class _Shard:
         self.epoch = epoch
         self.event_ms: Millis = 0
         self.lease_ends_ms: Millis = 0
+        self.expires_ms: Millis = 0
         self.dirty = True
         self.limits: dict[str, tuple[int, int]] = {}  # by crawl what the shard was told: paused, limit
 
@@ -471,14 +472,16 @@ class RedisFrontierStore:
     async def _look(self, now_ms: Millis) -> None:
         """Ask the shards that have changed, or whose time has come, when they have something to do."""
         await self._refresh(now_ms)
-        asked = [shard for shard in await self._mine_all() if shard.dirty or shard.event_ms <= now_ms]
+        asked = [
+            shard for shard in await self._mine_all() if shard.dirty or min(shard.event_ms, shard.expires_ms) <= now_ms
+        ]
         calls = [
             ((meta_key(self._client, shard.number),), (self._key(shard.number, ""), shard.epoch, now_ms))
             for shard in asked
         ]
-        for shard, (event, lease) in zip(asked, await self._client.run_all(_EVENT, calls), strict=True):
-            shard.event_ms = int(event) if int(event) >= 0 else _NEVER
-            shard.lease_ends_ms = int(float(lease)) if float(lease) >= 0 else _NEVER
+        for shard, answer in zip(asked, await self._client.run_all(_EVENT, calls), strict=True):
+            times = [int(float(time)) for time in answer]
+            shard.event_ms, shard.lease_ends_ms, shard.expires_ms = (_NEVER if time < 0 else time for time in times)
             shard.dirty = False
 
     # Policies and budgets

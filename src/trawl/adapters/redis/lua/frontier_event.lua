@@ -1,4 +1,5 @@
--- When a lease or a robots fetch could become possible, and when the first lease ends: {event or -1, lease or -1}.
+-- When a lease or a robots fetch could become possible, when the first lease ends, and when the first robots.txt
+-- expires, which may bring an event nearer: {event, lease, expiry}, each -1 for never.
 local event
 for _, purse in ipairs(settle()) do
   if #turns({purse}, READY, 1) > 0 then
@@ -14,4 +15,5 @@ for _, purse in ipairs(settle()) do
   end
 end
 local lease = redis.call('ZRANGE', P .. 'l', 0, 0, 'WITHSCORES')
-return {event and int(math.max(event, now)) or '-1', lease[2] or '-1'}
+local expiry = redis.call('ZRANGE', P .. 'x', 0, 0, 'WITHSCORES')
+return {event and int(math.max(event, now)) or '-1', lease[2] or '-1', expiry[2] or '-1'}
