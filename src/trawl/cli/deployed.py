@@ -4,13 +4,12 @@ import asyncio
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from trawl.cli.options import config_option, json_option, settings_of
+from trawl.cli.options import config_option, json_option, kafka_option, kafka_settings, needs
 from trawl.cli.progress import counted
 from trawl.cli.seeds import read_list, seed_url
 from trawl.errors import SettingsError
@@ -20,7 +19,6 @@ from trawl.records import Seed
 from trawl.settings import Settings
 
 _BATCH = 1000
-_kafka = click.option("--kafka", metavar="HOST:PORT", help="A broker; the setting kafka.bootstrap_servers otherwise.")
 
 
 @click.command(short_help="Publish seeds to a deployed system.")
@@ -42,7 +40,7 @@ _kafka = click.option("--kafka", metavar="HOST:PORT", help="A broker; the settin
     "--priority", type=click.FloatRange(0, 1), default=0.5, show_default=True, help="From 0, last, to 1, first."
 )
 @click.option("--tag", "tags", multiple=True, help="A label that travels to the indexed documents.")
-@_kafka
+@kafka_option
 @config_option
 @json_option
 def seed(urls: tuple[str, ...], from_file: Path | None, config: Path | None, as_json: bool, **options: Any) -> int:
@@ -50,7 +48,7 @@ def seed(urls: tuple[str, ...], from_file: Path | None, config: Path | None, as_
 
     A bare URL, or a JSON object, that any console producer writes there does the same.
     """
-    settings = _settings(config, options["kafka"])
+    settings = kafka_settings(config, options["kafka"])
     rules = canonical_rules(settings)
     found = [seed_url(url, rules) for url in urls]
     notes: list[str] = []
@@ -72,12 +70,12 @@ def seed(urls: tuple[str, ...], from_file: Path | None, config: Path | None, as_
 
 @click.command(short_help="Make and check the topics of a deployed system.")
 @click.option("--check", is_flag=True, help="Make nothing; the exit code is 1 if anything differs.")
-@_kafka
+@kafka_option
 @config_option
 @json_option
 def topics(check: bool, kafka: str | None, config: Path | None, as_json: bool) -> int:
     """Make the topics that are missing, and name every difference from what they should be. Nothing is ever deleted."""
-    made, differences = asyncio.run(_topics(_settings(config, kafka), make=not check))
+    made, differences = asyncio.run(_topics(kafka_settings(config, kafka), make=not check))
     if as_json:
         click.echo(json.dumps({"made": made, "differences": differences}))
     else:
@@ -88,11 +86,6 @@ def topics(check: bool, kafka: str | None, config: Path | None, as_json: bool) -
         if not made and not differences:
             click.echo("all topics are as they should be")
     return int(bool(differences))
-
-
-def _settings(config: Path | None, kafka: str | None) -> Settings:
-    settings = settings_of(config, {})
-    return settings if kafka is None else replace(settings, kafka=replace(settings.kafka, bootstrap_servers=(kafka,)))
 
 
 def _seed(url: str, options: dict[str, Any]) -> Seed:
@@ -111,9 +104,10 @@ def _seed(url: str, options: dict[str, Any]) -> Seed:
 
 
 async def _publish(seeds: Sequence[Seed], settings: Settings) -> None:
-    adapter = _adapter()
-    codec = await adapter.open_codec(settings.kafka, blobs=None)
-    producer = adapter.RecordProducer(settings.kafka, codec)
+    with needs("kafka"):
+        from trawl.adapters.kafka import RecordProducer, open_codec  # noqa: PLC0415 - an extra
+    codec = await open_codec(settings.kafka, blobs=None)
+    producer = RecordProducer(settings.kafka, codec)
     try:
         await producer.open()
         for start in range(0, len(seeds), _BATCH):
@@ -124,18 +118,11 @@ async def _publish(seeds: Sequence[Seed], settings: Settings) -> None:
 
 
 async def _topics(settings: Settings, *, make: bool) -> tuple[list[str], list[str]]:
-    admin = _adapter().Topics(settings.kafka)
+    with needs("kafka"):
+        from trawl.adapters.kafka import Topics  # noqa: PLC0415 - an extra
+    admin = Topics(settings.kafka)
     try:
         made = await admin.create() if make else []
         return made, await admin.differences()
     finally:
         await admin.close()
-
-
-def _adapter() -> Any:
-    """The Kafka adapter, which a plain installation has not."""
-    try:
-        from trawl.adapters import kafka  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        raise SettingsError(f"this needs Kafka's client ({error}): pip install 'trawl[kafka]'") from error
-    return kafka

@@ -1,5 +1,6 @@
 """The group of commands, its exit codes, and how errors are told."""
 
+import logging
 import os
 import sys
 from typing import Any
@@ -27,6 +28,7 @@ _COMMANDS = {
     "url": ("trawl.cli.inspect", "url"),
     "seed": ("trawl.cli.deployed", "seed"),
     "topics": ("trawl.cli.deployed", "topics"),
+    "dlq": ("trawl.cli.letters", "dlq"),
 }
 
 
@@ -71,6 +73,8 @@ def cli() -> None:
 def main() -> None:
     """Run the command line and exit with one of the documented codes."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy is loaded: its threads spin, and ours have work
+    for name in ("aiokafka", "opensearch"):  # what they log of an error, the error says better
+        logging.getLogger(name).addHandler(logging.NullHandler())
     try:
         result: Any = cli.main(standalone_mode=False)
     except click.exceptions.Abort:

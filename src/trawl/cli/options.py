@@ -2,7 +2,8 @@
 
 import os
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from ipaddress import ip_network
 from pathlib import Path
@@ -25,6 +26,12 @@ def config_option(command: _F) -> _F:
 def json_option(command: _F) -> _F:
     """The `--json` option."""
     return click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")(command)
+
+
+def kafka_option(command: _F) -> _F:
+    """The `--kafka` option."""
+    text = "A broker.  [default: those of the setting kafka.bootstrap_servers]"
+    return click.option("--kafka", metavar="HOST:PORT", help=text)(command)
 
 
 def network_options(command: _F) -> _F:
@@ -52,6 +59,30 @@ def settings_of(config: Path | None, options: Mapping[str, Any]) -> Settings:
             raise SettingsError(f"the settings file {config} cannot be read: {error}") from error
     settings = load(document, os.environ)
     return _checked(_with_options(settings, options))
+
+
+def kafka_settings(config: Path | None, kafka: str | None) -> Settings:
+    """Settings from file and environment, and the broker that the command line names; raises SettingsError."""
+    settings = settings_of(config, {})
+    if kafka is None:
+        return settings
+    servers = tuple(part.strip() for part in kafka.split(",") if part.strip())
+    for server in servers:
+        host, _, port = server.rpartition(":")
+        if not host or not port.isdigit():
+            raise SettingsError(f"--kafka {kafka} cannot be used; it takes HOST:PORT, or several with commas between")
+    if not servers:
+        raise SettingsError("--kafka is empty; it takes HOST:PORT")
+    return replace(settings, kafka=replace(settings.kafka, bootstrap_servers=servers))
+
+
+@contextmanager
+def needs(extra: str) -> Iterator[None]:
+    """Around the import of an adapter: what a plain installation has not is a SettingsError that says how to get it."""
+    try:
+        yield
+    except ImportError as error:
+        raise SettingsError(f"this needs more than is installed ({error}): pip install 'trawl[{extra}]'") from error
 
 
 def _with_options(settings: Settings, options: Mapping[str, Any]) -> Settings:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,13 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from trawl.adapters.embedders import WordllamaEmbedder
 from trawl.api import search as find
 from trawl.assembly import newest_folder
-from trawl.cli.options import config_option, json_option, settings_of
-from trawl.errors import SettingsError
-from trawl.ports import Hit
+from trawl.cli.options import config_option, json_option, needs, settings_of
+from trawl.errors import EmbedderMismatchError, SettingsError, StoreError
+from trawl.ports import Hit, SearchQuery
+from trawl.settings import Settings
 from trawl.url import key_hex
 
 _EXCERPT_CHARS = 320
@@ -35,21 +38,63 @@ _MARK = re.compile(r"^ {0,3}(#{1,6} |> ?|[-*+] )|\*\*|`|\\(?=[^\w\s])", re.MULTI
     help="The crawl's folder.  [default: the newest below crawls/]",
 )
 @click.option("--limit", type=click.IntRange(1, 1000), default=5, show_default=True, metavar="N", help="Hits at most.")
+@click.option("--opensearch", metavar="URL", help="Search a deployed system's index there, instead of a folder.")
+@click.option("--crawl", "crawl_id", default="", metavar="ID", help="With --opensearch: only this crawl.")
 @config_option
 @json_option
-def search(query: tuple[str, ...], folder: Path | None, limit: int, config: Path | None, as_json: bool) -> int:
+def search(
+    query: tuple[str, ...], folder: Path | None, limit: int, opensearch: str | None, crawl_id: str,
+    config: Path | None, as_json: bool,
+) -> int:  # fmt: skip
     """Search the text and the meaning of what was crawled, also while a crawl is running."""
     settings = settings_of(config, {})
     text = " ".join(query).strip()
     if not text:
         raise SettingsError("the query is empty; say what to search for")
-    folder = folder or newest_folder()
-    hits = asyncio.run(find(folder, text, limit=limit, settings=settings))
+    if opensearch is None:
+        if crawl_id:
+            raise SettingsError("--crawl needs --opensearch; a folder holds one crawl")
+        hits = asyncio.run(find(folder or newest_folder(), text, limit=limit, settings=settings))
+    else:
+        if folder is not None:
+            raise SettingsError("name --dir or --opensearch, not both")
+        settings = replace(settings, opensearch=replace(settings.opensearch, url=opensearch))
+        hits = asyncio.run(_deployed(settings, text, limit, crawl_id))
     if as_json:
         click.echo(json.dumps([_plain(hit) for hit in hits], ensure_ascii=False))
     else:
         _print(hits)
     return 0 if hits else 1
+
+
+async def _deployed(settings: Settings, text: str, limit: int, crawl_id: str) -> list[Hit]:
+    """Hits in a deployed system's index, which is not made if it is not there."""
+    with needs("opensearch"):
+        from trawl.adapters.opensearch import OpenSearchSearchIndex, connect  # noqa: PLC0415 - an extra
+        from trawl.adapters.opensearch.indices import CHUNKS_VERSION, Index  # noqa: PLC0415 - an extra
+    embedder, client = WordllamaEmbedder(), connect(settings.opensearch)
+    try:
+        chunks = Index(client, settings.opensearch, "chunks", CHUNKS_VERSION)
+        known = await chunks.meta()
+        if known is None:
+            raise StoreError(
+                f"OpenSearch at {client.where} has no index {chunks.alias}; nothing was crawled yet, or"
+                f" opensearch.prefix is another"
+            )
+        if (known.get("embedder"), known.get("dimensions")) != (embedder.name, embedder.dimensions):
+            raise EmbedderMismatchError(
+                f"{chunks.alias} at {client.where} holds vectors of {known.get('embedder')}, not of {embedder.name}"
+            )
+        asked = SearchQuery(
+            text=text,
+            vector=await embedder.embed([text]),
+            limit=limit,
+            crawl_id=crawl_id,
+            candidates=max(settings.index.search_candidates, limit),
+        )
+        return list(await OpenSearchSearchIndex(client, settings.opensearch).search(asked))
+    finally:
+        await client.close()
 
 
 def _plain(hit: Hit) -> dict[str, Any]:

@@ -8,17 +8,42 @@ from typing import Any
 import click
 
 from trawl.assembly import crawl_status, newest_folder
-from trawl.cli.options import json_option
+from trawl.cli import standing
+from trawl.cli.options import config_option, json_option, kafka_settings
 from trawl.cli.progress import counted
+from trawl.errors import SettingsError
 
 
-@click.command(short_help="Show where a crawl stands.")
+@click.command(short_help="Show where a crawl, or a deployed system, stands.")
 @click.argument("folder", required=False, metavar="[DIR]", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--kafka", metavar="HOST:PORT", help="A broker of a deployed system, instead of a folder.")
+@click.option("--redis", metavar="URL", help="With --kafka: the frontier's queues and hosts, in this Redis.")
+@click.option("--crawl", "crawl_id", default="default", show_default=True, metavar="ID",
+              help="With --redis: of which crawl.")  # fmt: skip
+@click.option("--seconds", type=click.FloatRange(0, 600), default=1.0, show_default=True, metavar="S",
+              help="With --kafka: the time over which progress is judged.")  # fmt: skip
+@config_option
 @json_option
-def status(folder: Path | None, as_json: bool) -> int:
-    """Show queue, hosts, outcomes, refusals by reason and duplicates of a crawl, also while it is running."""
-    found = asyncio.run(crawl_status(folder or newest_folder()))
-    click.echo(json.dumps(found, ensure_ascii=False) if as_json else _told(found))
+def status(
+    folder: Path | None, kafka: str | None, redis: str | None, crawl_id: str, seconds: float, config: Path | None,
+    as_json: bool,
+) -> int:  # fmt: skip
+    """Show queue, hosts, outcomes, refusals by reason and duplicates of a crawl, also while it is running.
+
+    With --kafka, show how far the services of a deployed system are: what each has not read, for how long it waits, and
+    whether commits get on.
+    """
+    if kafka is None:
+        if redis is not None:
+            raise SettingsError("--redis needs --kafka; a crawl in a folder keeps its queue there")
+        found = asyncio.run(crawl_status(folder or newest_folder()))
+        click.echo(json.dumps(found, ensure_ascii=False) if as_json else _told(found))
+        return 0
+    if folder is not None:
+        raise SettingsError("name a folder or --kafka, not both")
+    settings = kafka_settings(config, kafka)
+    found = asyncio.run(standing.look(settings, seconds=seconds, redis=redis, crawl_id=crawl_id))
+    click.echo(json.dumps(found, ensure_ascii=False) if as_json else standing.told(found))
     return 0
 
 

@@ -7,6 +7,7 @@ from aiokafka import AIOKafkaProducer
 
 from trawl.adapters.kafka.codec import RecordCodec
 from trawl.adapters.kafka.connection import client_options, named_errors
+from trawl.errors import TopicError
 from trawl.pipeline import key_of, partition_of, route
 from trawl.records import Record
 from trawl.settings import KafkaSettings
@@ -55,10 +56,26 @@ class RecordProducer:
             sent = [await self._one(record, data) for record, data in encoded]
             await asyncio.gather(*sent)
 
-    async def send_raw(self, topic: str, data: bytes, *, key: bytes, partition: int) -> None:
-        """Send bytes as they are, for the replay of a dead letter; raises KafkaError."""
+    async def send_raw(
+        self,
+        topic: str,
+        data: bytes | None,
+        *,
+        key: bytes,
+        partition: int,
+        headers: Sequence[tuple[str, bytes]] = (),
+    ) -> None:
+        """Send bytes as they are, or none, for the replay of dead letters; a partition below 0 is chosen by the key.
+
+        Raises KafkaError; TopicError if the topic has no such partition.
+        """
         with named_errors(self._settings, f"sending to {topic}"):
-            await (await self._connected().send(topic, data, key=key or None, partition=partition))
+            count = await self._count(topic)
+            if partition >= count:
+                raise TopicError(f"the topic {topic} has {count} partitions, and no partition {partition}")
+            chosen = partition_of(key, count) if partition < 0 else partition
+            bare = None if data is not None and not key else key
+            await (await self._connected().send(topic, data, key=bare, partition=chosen, headers=list(headers)))
 
     async def _one(self, record: Record, data: bytes) -> "asyncio.Future[object]":
         topic, key = route(record).name, key_of(record)
