@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from devstack import packages, stack
 from devstack.process import DevstackError
-from devstack.servers import Server
+from devstack.server import Server
 
 _NEXT = """
 publish a seed    .venv/bin/trawl seed https://docs.example.com

@@ -44,7 +44,10 @@ rootLogger.appenderRef.console.ref = console
 
 
 def assemble(home: Path) -> None:
-    """Add to the artifacts of a node the descriptors and policies of its modules; once."""
+    """Add to the artifacts of a node the descriptors and policies of its modules; once, since nodes share them."""
+    done = home / ".assembled"
+    if done.exists():
+        return
     (home / "bin").mkdir(exist_ok=True)
     for module, (cls, extended, description) in _MODULES.items():
         (home / "modules" / module / "plugin-descriptor.properties").write_text(
@@ -55,10 +58,11 @@ def assemble(home: Path) -> None:
         (home / "modules" / module / "plugin-security.policy").write_text(policy)
     for path in home.rglob("*"):
         path.chmod(path.stat().st_mode | (0o055 if path.is_dir() else 0o044))
+    done.touch()
 
 
-def configure(folder: Path, home: Path, port: int, transport_port: int) -> None:
-    """Write the configuration of a node, and make its folders. Its home stays as it is: nodes may share it."""
+def configure(folder: Path, port: int, transport_port: int) -> None:
+    """Write the configuration of a node, and make its folders."""
     for name in ("config", "indices", "logs", "tmp"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     settings = {
@@ -75,7 +79,6 @@ def configure(folder: Path, home: Path, port: int, transport_port: int) -> None:
     }
     (folder / "config" / "opensearch.yml").write_text("".join(f"{name}: {value}\n" for name, value in settings.items()))
     (folder / "config" / "log4j2.properties").write_text(_LOGGING)
-    assert home.is_dir()
 
 
 def command(java: str, folder: Path, home: Path, heap: str) -> list[str]:

@@ -4,14 +4,33 @@ import hashlib
 import os
 import shutil
 import subprocess
+import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from devstack.process import DevstackError
 
 ROOT: Final = Path(__file__).resolve().parent
-CACHE: Final = Path(os.environ.get("DEVSTACK_CACHE", ROOT.parent / ".devstack" / "cache"))
-"""Where artifacts are kept; ignored by git."""
+_PUBLIC: Final = Path("/var/lib/trawl-devstack")
+
+
+def closed(folder: Path) -> Path | None:
+    """The first folder on the way to one that a plain user cannot enter; None if the way is open."""
+    existing = (path for path in reversed(folder.absolute().parents) if path.is_dir())
+    return next((path for path in existing if not path.stat().st_mode & 0o001), None)
+
+
+def _place() -> Path:
+    place = ROOT.parent / ".devstack"
+    return _PUBLIC if os.geteuid() == 0 and closed(place) else place
+
+
+PLACE: Final = _place()
+"""`.devstack` in the checkout, ignored by git. Root's OpenSearch runs as a plain user; if that cannot enter the
+checkout, as below /root, it is /var/lib/trawl-devstack."""
+CACHE: Final = Path(os.environ.get("DEVSTACK_CACHE", PLACE / "cache"))
+"""Where artifacts are kept."""
 _MAVEN_SECONDS_MAX: Final = 900
 _APT_SECONDS_MAX: Final = 600
 _TAIL_CHARS: Final = 2000
@@ -25,20 +44,25 @@ def require(command: str, package: str) -> str:
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
         raise DevstackError(f"the command {command} is missing; install it first: sudo apt-get install {package}")
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
-    _run(["apt-get", "update", "-qq"], environment)
-    _run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", package], environment)
+    _run(["apt-get", "update", "-qq"], environment, _APT_SECONDS_MAX)
+    _run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", package], environment, _APT_SECONDS_MAX)
     found = shutil.which(command)
     if found is None:
         raise DevstackError(f"the package {package} was installed, but there is no command {command}")
     return found
 
 
-def _run(command: list[str], environment: dict[str, str]) -> None:
-    done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=_APT_SECONDS_MAX, check=False
-    )
+def _run(command: list[str], environment: Mapping[str, str], seconds_max: float) -> None:
+    try:
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=seconds_max, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise DevstackError(
+            f"{' '.join(command)} has not ended after {seconds_max:.0f} s; is the network slow?"
+        ) from None
     if done.returncode:
-        raise DevstackError(f"{' '.join(command)} failed: {done.stderr[-_TAIL_CHARS:]}")
+        raise DevstackError(f"{' '.join(command)} failed: {(done.stdout + done.stderr)[-_TAIL_CHARS:]}")
 
 
 def java() -> str:
@@ -51,28 +75,48 @@ def maven(name: str, *, pinned: bool = True) -> Path:
     folder = CACHE / f"{name}-{_version(name)}"
     if (folder / ".complete").exists():
         return folder
-    command = require("mvn", "maven")
-    java()
-    staged = folder.with_name(f"{folder.name}.{os.getpid()}.tmp")
-    shutil.rmtree(staged, ignore_errors=True)
-    staged.mkdir(parents=True)
-    done = subprocess.run(
-        [command, "-B", "-q", "-f", str(ROOT / name / "pom.xml"), "process-resources", f"-Dos.stage={staged}"],
-        capture_output=True,
-        text=True,
-        timeout=_MAVEN_SECONDS_MAX,
-        check=False,
-    )
-    if done.returncode:
-        raise DevstackError(
-            f"the artifacts of {name} could not be fetched: {(done.stdout + done.stderr)[-_TAIL_CHARS:]}"
-        )
-    if pinned:
-        check(name, staged)
-    (staged / ".complete").touch()
-    shutil.rmtree(folder, ignore_errors=True)
-    staged.replace(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    staged = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", suffix=".tmp", dir=folder.parent))
+    staged.chmod(0o755)
+    try:
+        _fetch(name, staged)
+        if pinned:
+            check(name, staged)
+        (staged / ".complete").touch()
+        _move(staged, folder)
+    finally:
+        shutil.rmtree(staged, ignore_errors=True)
     return folder
+
+
+def _move(staged: Path, folder: Path) -> None:
+    try:
+        staged.replace(folder)
+    except OSError:
+        if not (folder / ".complete").exists():  # else another process was first, and what it fetched was checked too
+            raise
+
+
+def _fetch(name: str, folder: Path) -> None:
+    java()
+    pom = str(ROOT / name / "pom.xml")
+    command = [require("mvn", "maven"), "-B", "-q", "-f", pom, "process-resources", f"-Dos.stage={folder}"]
+    try:
+        _run(command, os.environ, _MAVEN_SECONDS_MAX)
+    except DevstackError as error:
+        raise DevstackError(f"the artifacts of {name} could not be fetched: {error}") from None
+
+
+def unpack(archive: Path, folder: Path) -> None:
+    """Unpack a tar archive into a new folder; another process may do the same at the same time."""
+    staged = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", suffix=".tmp", dir=folder.parent))
+    staged.chmod(0o755)
+    try:
+        _run(["tar", "-xzf", str(archive), "-C", str(staged)], os.environ, _APT_SECONDS_MAX)
+        (staged / ".complete").touch()
+        _move(staged, folder)
+    finally:
+        shutil.rmtree(staged, ignore_errors=True)
 
 
 def _version(name: str) -> str:

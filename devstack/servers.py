@@ -3,132 +3,40 @@
 import base64
 import json
 import os
-import shutil
-import signal
+import re
 import subprocess
 import time
-import urllib.error
-import urllib.request
 import uuid
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Final, Self
 
 from devstack import opensearch_node, packages
-from devstack.process import DevstackError, Process, is_open
+from devstack.process import DevstackError, free_port, is_open
+from devstack.server import Server, answers
 
-_HTTP_SECONDS: Final = 3.0
+_COMMAND_SECONDS_MAX: Final = 30
+_REDIS_MAJOR_MIN: Final = 7
 _POLL_SECONDS: Final = 0.1
 _PLAIN_USER: Final = 9200
 """OpenSearch refuses to run as root; a number is enough, no such user need exist."""
-
-
-class Server(ABC):
-    """A server on loopback with a folder of its own; every method may be called at any time, and again."""
-
-    name: str
-    start_seconds_max: float = 60.0
-
-    def __init__(self, folder: Path, port: int) -> None:
-        self.folder = folder
-        self.port = port
-        self.process = Process(self.name, folder)
-
-    def __enter__(self) -> Self:
-        self.install()
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
-    @property
-    def url(self) -> str:
-        """Where it answers."""
-        return f"http://127.0.0.1:{self.port}"
-
-    @abstractmethod
-    def install(self) -> None:
-        """Fetch what it is made of, once; raises DevstackError."""
-
-    @abstractmethod
-    def command(self) -> Sequence[str]:
-        """What starts it, after it was installed and prepared."""
-
-    @abstractmethod
-    def healthy(self) -> bool:
-        """Whether it serves."""
-
-    def prepare(self) -> None:
-        """Write its configuration, and its data folder if that is empty."""
-        return
-
-    def environment(self) -> dict[str, str]:
-        """The variables that it gets."""
-        return dict(os.environ)
-
-    def start(self) -> None:
-        """Start it and wait until it serves; raises DevstackError with the end of its log. It stays if it runs."""
-        if self.process.pid is None:
-            if is_open(self.port):
-                raise DevstackError(
-                    f"{self.name} cannot start: another process listens on port {self.port}; stop it, or choose"
-                    f" another with DEVSTACK_{self.name.upper()}_PORT"
-                )
-            self.folder.mkdir(parents=True, exist_ok=True)
-            self.prepare()
-            self.process.start(self.command(), self.environment(), cwd=self.folder)
-        self.wait()
-
-    def wait(self) -> None:
-        """Wait until it serves."""
-        end = time.monotonic() + self.start_seconds_max
-        while not self.healthy():
-            if self.process.pid is None:
-                raise DevstackError(f"{self.name} has ended at its start; {self._log()}")
-            if time.monotonic() > end:
-                raise DevstackError(f"{self.name} does not serve after {self.start_seconds_max:.0f} s; {self._log()}")
-            time.sleep(_POLL_SECONDS)
-
-    def _log(self) -> str:
-        return f"the end of {self.process.log}:\n{self.process.last_lines()}"
-
-    def stop(self) -> None:
-        """Let it end in order."""
-        self.process.stop()
-
-    def kill(self) -> None:
-        """End it as a power failure would."""
-        self.process.stop(signal.SIGKILL)
-
-
-def answers(url: str) -> bytes | None:
-    """The body of a successful answer; None without one."""
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    try:
-        with opener.open(url, timeout=_HTTP_SECONDS) as answer:
-            body: bytes = answer.read()
-            return body
-    except (OSError, urllib.error.URLError):
-        return None
 
 
 class RedisServer(Server):
     """Redis with an append-only file that a crash costs at most a second of, and compact small hashes."""
 
     name = "redis"
-    settings: tuple[str, ...] = (
-        "appendonly yes",
-        "appendfsync everysec",
-        'save ""',
-        "maxmemory-policy noeviction",
-        "hash-max-listpack-entries 512",
-        "hash-max-listpack-value 512",
-        "set-max-intset-entries 512",
-    )
-    cluster = False
+    settings: Mapping[str, str] = {
+        "appendonly": "yes",
+        "appendfsync": "everysec",
+        "save": '""',
+        "maxmemory-policy": "noeviction",
+        "hash-max-listpack-entries": "512",
+        "hash-max-listpack-value": "512",
+        "set-max-intset-entries": "512",
+    }
+    """What Trawl needs, here and in containers."""
 
     @property
     def url(self) -> str:
@@ -136,15 +44,18 @@ class RedisServer(Server):
         return f"redis://127.0.0.1:{self.port}/0"
 
     def install(self) -> None:
-        """Debian's package."""
-        packages.require("redis-server", "redis-server")
+        """Debian's package, of a version that has all that Trawl uses."""
+        command = [packages.require("redis-server", "redis-server"), "--version"]
+        text = subprocess.run(command, capture_output=True, text=True, timeout=_COMMAND_SECONDS_MAX, check=False).stdout
+        version = re.search(r"v=(\d+)\.\S+", text)
+        if version is None or int(version[1]) < _REDIS_MAJOR_MIN:
+            raise DevstackError(f"Trawl needs Redis {_REDIS_MAJOR_MIN} or newer; {command[0]} is: {text.strip()}")
 
     def prepare(self) -> None:
         """Write redis.conf."""
-        lines = [f"port {self.port}", "bind 127.0.0.1", f"dir {self.folder}", "daemonize no", *self.settings]
-        if self.cluster:
-            lines += ["cluster-enabled yes", "cluster-config-file nodes.conf", "cluster-node-timeout 2000"]
-        (self.folder / "redis.conf").write_text("\n".join(lines) + "\n")
+        place = {"port": str(self.port), "bind": "127.0.0.1", "dir": f'"{self.folder}"', "daemonize": "no"}
+        lines = [f"{name} {value}\n" for name, value in {**place, **self.settings}.items()]
+        (self.folder / "redis.conf").write_text("".join(lines))
 
     def command(self) -> Sequence[str]:
         """The server itself."""
@@ -155,17 +66,27 @@ class RedisServer(Server):
         return self.ask("PING") == "PONG"
 
     def ask(self, *words: str) -> str:
-        """The answer to one command, by redis-cli."""
-        done = subprocess.run(
-            ["redis-cli", "-p", str(self.port), *words], capture_output=True, text=True, timeout=10, check=False
-        )
+        """The answer to one command, by redis-cli; empty without one."""
+        command = ["redis-cli", "-p", str(self.port), *words]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=_COMMAND_SECONDS_MAX, check=False)
+        except subprocess.TimeoutExpired:
+            return ""
         return done.stdout.strip()
 
 
 class RedisNode(RedisServer):
     """One node of a Redis Cluster."""
 
-    cluster = True
+    def __init__(self, folder: Path, port: int) -> None:
+        super().__init__(folder, port)
+        self.settings = {
+            **RedisServer.settings,
+            "cluster-enabled": "yes",
+            "cluster-config-file": "nodes.conf",
+            "cluster-node-timeout": "2000",
+            "cluster-port": str(free_port()),  # by default 10,000 above, where the system's clients have theirs
+        }
 
 
 class RedisCluster:
@@ -212,6 +133,11 @@ class KafkaServer(Server):
         super().__init__(folder, port)
         self._controller_port = controller_port
         self._record_bytes_max = record_bytes_max
+
+    @property
+    def ports(self) -> Mapping[str, int]:
+        """Of the broker and its controller."""
+        return {"kafka": self.port, "kafka_controller": self._controller_port}
 
     @property
     def bootstrap(self) -> str:
@@ -308,12 +234,13 @@ class Registry(Server):
     def _home(self) -> Path:
         home = packages.maven("registry")
         if not (home / "app").exists():
-            (archive,) = home.glob("*.tar.gz")
-            staged = home / f"app.{os.getpid()}.tmp"
-            staged.mkdir()
-            subprocess.run(["tar", "-xzf", str(archive), "-C", str(staged)], check=True)
-            staged.replace(home / "app")
+            packages.unpack(next(home.glob("*.tar.gz")), home / "app")
         return home / "app"
+
+    @property
+    def ports(self) -> Mapping[str, int]:
+        """Of the API, and of Quarkus' management."""
+        return {"registry": self.port, "registry_management": self._management_port}
 
     def install(self) -> None:
         """A Maven artifact."""
@@ -352,16 +279,31 @@ class OpenSearchServer(Server):
         opensearch_node.assemble(home)
         return home
 
+    @property
+    def ports(self) -> Mapping[str, int]:
+        """Of HTTP, and of what nodes speak."""
+        return {"opensearch": self.port, "opensearch_transport": self._transport_port}
+
     def install(self) -> None:
         """Maven artifacts, put together as its archive would be."""
         _ = self._home
 
     def prepare(self) -> None:
         """Write its configuration, and let the plain user have its folder."""
-        opensearch_node.configure(self.folder, self._home, self.port, self._transport_port)
+        opensearch_node.configure(self.folder, self.port, self._transport_port)
         if os.geteuid() == 0:
+            for variable, path in {"DEVSTACK_CACHE": self._home, "DEVSTACK_FOLDER": self.folder}.items():
+                self._check_way(variable, path)
             for path in [self.folder, *self.folder.rglob("*")]:
                 os.chown(path, _PLAIN_USER, _PLAIN_USER)
+
+    def _check_way(self, variable: str, path: Path) -> None:
+        closed = packages.closed(path)
+        if closed is not None:
+            raise DevstackError(
+                f"OpenSearch does not run as root, and a plain user cannot enter {closed}, where its files lie: let"
+                f" {variable} name a folder that everyone may enter, or chmod o+x {closed}"
+            )
 
     def command(self) -> Sequence[str]:
         """One Java process, never as root."""
@@ -381,12 +323,16 @@ class OpenSearchServer(Server):
         return body is not None and json.loads(body)["status"] in {"green", "yellow"}
 
 
+RETENTION: Final = "512MB"
+"""What Prometheus keeps at most."""
+
+
 class Prometheus(Server):
     """Prometheus, reading the metrics of the five services."""
 
     name = "prometheus"
 
-    def __init__(self, folder: Path, port: int, targets: Sequence[int]) -> None:
+    def __init__(self, folder: Path, port: int, targets: Mapping[str, int]) -> None:
         super().__init__(folder, port)
         self._targets = targets
 
@@ -395,23 +341,20 @@ class Prometheus(Server):
         packages.require("prometheus", "prometheus")
 
     def prepare(self) -> None:
-        """Write its configuration from the one that containers use."""
+        """Write its configuration from the one of containers, where each service has its name for a host."""
         text = (packages.ROOT / "prometheus" / "prometheus.yml").read_text()
-        targets = ", ".join(f'"127.0.0.1:{port}"' for port in self._targets)
-        (self.folder / "prometheus.yml").write_text(text.replace('"TARGETS"', targets))
+        for name, port in self._targets.items():
+            text = re.sub(rf"\b{name}:\d+", f"127.0.0.1:{port}", text)
+        (self.folder / "prometheus.yml").write_text(text)
 
     def command(self) -> Sequence[str]:
         """The server itself."""
         return [
             packages.require("prometheus", "prometheus"), f"--config.file={self.folder}/prometheus.yml",
-            f"--storage.tsdb.path={self.folder}/data", f"--web.listen-address=127.0.0.1:{self.port}",
+            f"--storage.tsdb.path={self.folder}/data", f"--storage.tsdb.retention.size={RETENTION}",
+            f"--web.listen-address=127.0.0.1:{self.port}",
         ]  # fmt: skip
 
     def healthy(self) -> bool:
         """Whether it is ready."""
         return answers(f"{self.url}/-/ready") is not None
-
-
-def forget(folder: Path) -> None:
-    """Delete the data of a server that does not run."""
-    shutil.rmtree(folder, ignore_errors=True)

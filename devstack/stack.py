@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from devstack.packages import ROOT
+from devstack.packages import PLACE, ROOT
 from devstack.process import DevstackError
-from devstack.servers import KafkaServer, OpenSearchServer, Prometheus, RedisServer, Registry, Server, answers
+from devstack.server import Server, answers
+from devstack.servers import KafkaServer, OpenSearchServer, Prometheus, RedisServer, Registry
 
 CHECKOUT: Final = ROOT.parent
-FOLDER: Final = Path(os.environ.get("DEVSTACK_FOLDER", CHECKOUT / ".devstack" / "data"))
+FOLDER: Final = Path(os.environ.get("DEVSTACK_FOLDER", PLACE / "data"))
 PORTS: Final[Mapping[str, int]] = {
     "kafka": 9092,
     "kafka_controller": 9093,
@@ -83,7 +84,7 @@ def servers() -> list[Server]:
         kafka,
         Registry(FOLDER / "registry", port("registry"), port("registry_management"), kafka),
         OpenSearchServer(FOLDER / "opensearch", port("opensearch"), port("opensearch_transport")),
-        Prometheus(FOLDER / "prometheus", port("prometheus"), [port(name) for name in SERVICES]),
+        Prometheus(FOLDER / "prometheus", port("prometheus"), {name: port(name) for name in SERVICES}),
     ]
 
 
