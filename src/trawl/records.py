@@ -413,6 +413,8 @@ class Content:
     """As Markdown."""
     blocks: tuple[Block, ...] = ()
     """By blocks."""
+    extracted: str = ""
+    """The structured data, as in the document."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -264,6 +264,8 @@ class KafkaSettings:
     """Brokers to ask first, each HOST:PORT."""
     registry_url: str = ""
     """A schema registry with Confluent's API; empty writes Avro's single-object encoding."""
+    schemas_folder: str = ""
+    """Without a registry: a folder of the schemas (*.avsc) of another version whose records are to be read too."""
     security_protocol: str = "PLAINTEXT"
     """PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."""
     sasl_mechanism: str = "PLAIN"

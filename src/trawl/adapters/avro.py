@@ -86,6 +86,13 @@ class AvroCodec:
         if current is not None and current.fingerprint == schema.fingerprint:
             self._heads[schema.name] = _REGISTRY + schema_id.to_bytes(4, "big")
 
+    def holds_record(self, text: str) -> bool:
+        """Whether a schema is one of Trawl's records, of any version."""
+        try:
+            return _parse(text).name in self._current
+        except UnknownSchemaError:
+            return False
+
     def unknown_id(self, data: bytes) -> int | None:
         """The registry's id in the bytes' framing, if its schema is not known; None otherwise."""
         if not data.startswith(_REGISTRY) or len(data) < _REGISTRY_HEAD_BYTES:

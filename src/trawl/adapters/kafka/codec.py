@@ -1,8 +1,10 @@
 """Records as the bytes of Kafka's messages and back: framing, schemas, large parts, and seeds as people write them."""
 
+import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 from trawl.adapters.avro import AvroCodec
@@ -10,12 +12,14 @@ from trawl.adapters.kafka.payloads import Payloads
 from trawl.adapters.kafka.registry import SchemaRegistry
 from trawl.adapters.kafka.seeds import is_text, seeds_of
 from trawl.adapters.schemas import schema_text
-from trawl.errors import UnknownSchemaError
+from trawl.errors import SettingsError, UnknownSchemaError
 from trawl.pipeline import TOPICS, Topic
 from trawl.ports import BlobStore
 from trawl.records import Record, Seed
 from trawl.settings import KafkaSettings
 
+_FURTHER_MAX: Final = 100
+"""Schemas in kafka.schemas_folder."""
 _UNKNOWN_IDS_MAX: Final = 1000
 _UNKNOWN_SECONDS: Final = 60.0
 """An id that the registry does not know is not asked for again for this long."""
@@ -29,6 +33,7 @@ class RecordCodec:
         self._payloads = payloads
         self._registry = registry
         self._unknown: OrderedDict[int, float] = OrderedDict()
+        self._asking = asyncio.Lock()
 
     async def encode(self, record: Record) -> bytes:
         """The bytes of a record, its large parts packed; raises StoreError if a blob cannot be written."""
@@ -51,20 +56,25 @@ class RecordCodec:
             await self._registry.close()
 
     async def _learn(self, data: bytes) -> None:
-        """Ask the registry for a schema whose id is not known yet."""
+        """Ask the registry for a schema whose id is not known yet, once for all that wait for it."""
         schema_id = self._avro.unknown_id(data)
         if schema_id is None or self._registry is None:
             return
-        if time.monotonic() < self._unknown.get(schema_id, 0.0):
-            raise UnknownSchemaError(f"the schema registry knows no schema by the id {schema_id}")
-        text = await self._registry.schema(schema_id)
-        if text is not None:
-            self._avro.register(schema_id, text)
-            return
-        self._unknown[schema_id] = time.monotonic() + _UNKNOWN_SECONDS
-        if len(self._unknown) > _UNKNOWN_IDS_MAX:
-            self._unknown.popitem(last=False)
-        raise UnknownSchemaError(f"the schema registry knows no schema by the id {schema_id}")
+        async with self._asking:
+            if self._avro.unknown_id(data) is None:
+                return
+            if time.monotonic() >= self._unknown.get(schema_id, 0.0):
+                text = await self._registry.schema(schema_id)
+                if text is not None and self._avro.holds_record(text):
+                    self._avro.register(schema_id, text)
+                    return
+                self._unknown[schema_id] = time.monotonic() + _UNKNOWN_SECONDS
+                if len(self._unknown) > _UNKNOWN_IDS_MAX:
+                    self._unknown.popitem(last=False)
+        raise UnknownSchemaError(
+            f"the schema registry knows no schema of a record by the id {schema_id}; another program wrote this, or a"
+            f" registry that was emptied since"
+        )
 
 
 async def open_codec(settings: KafkaSettings, *, blobs: BlobStore | None) -> RecordCodec:
@@ -74,10 +84,10 @@ async def open_codec(settings: KafkaSettings, *, blobs: BlobStore | None) -> Rec
     Raises SchemaRegistryError if the registry does not answer or refuses a schema.
     """
     payloads = Payloads(blobs, settings.inline_bytes_max)
+    avro = AvroCodec(writers=_further(settings.schemas_folder), record_bytes_max=4 * settings.record_bytes_max)
     if not settings.registry_url:
-        return RecordCodec(AvroCodec(), payloads, None)
+        return RecordCodec(avro, payloads, None)
     registry = SchemaRegistry(settings.registry_url)
-    avro = AvroCodec()
     try:
         for topic in TOPICS:
             text = schema_text(topic.record.__name__)
@@ -86,3 +96,19 @@ async def open_codec(settings: KafkaSettings, *, blobs: BlobStore | None) -> Rec
         await registry.close()
         raise
     return RecordCodec(avro, payloads, registry)
+
+
+def _further(folder: str) -> list[str]:
+    """The schemas in a folder; none without one. Raises SettingsError."""
+    if not folder:
+        return []
+    paths = sorted(Path(folder).glob("*.avsc"))
+    if not paths or len(paths) > _FURTHER_MAX:
+        raise SettingsError(
+            f"kafka.schemas_folder = {folder!r} cannot be used: it holds {len(paths)} files *.avsc; 1 to"
+            f" {_FURTHER_MAX} are read"
+        )
+    try:
+        return [path.read_text("utf-8") for path in paths]
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"kafka.schemas_folder = {folder!r} cannot be read: {error}") from error

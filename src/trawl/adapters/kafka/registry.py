@@ -1,6 +1,7 @@
 """A schema registry with Confluent's API: Confluent's own, Apicurio's under /apis/ccompat/v7, Karapace."""
 
 import json
+import re
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -9,15 +10,20 @@ from curl_cffi import requests
 from trawl.errors import SchemaRegistryError
 
 _SECONDS_MAX: Final = 10.0
+ANSWER_BYTES_MAX: Final = 4 * 1024 * 1024
+"""A longer answer is none of a schema registry."""
 _NOT_COMPATIBLE: Final = 409
 _CONTENT: Final = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
+_PASSWORD: Final = re.compile(r"//[^@/]*@")
+_SHOWN_CHARS: Final = 500
 
 
 class SchemaRegistry:
-    """Registers schemas and finds them by id."""
+    """Registers schemas and finds them by id. A name and password for basic authentication may stand in the URL."""
 
     def __init__(self, url: str) -> None:
         self._url = url.rstrip("/")
+        self._where = _PASSWORD.sub("//", self._url)
         self._session: requests.AsyncSession[requests.Response] | None = None
 
     async def register(self, subject: str, schema: str) -> int:
@@ -25,12 +31,19 @@ class SchemaRegistry:
         await self._ask("PUT", f"/config/{quote(subject, safe='')}", {"compatibility": "BACKWARD"})
         body = {"schema": schema, "schemaType": "AVRO"}
         answer = await self._ask("POST", f"/subjects/{quote(subject, safe='')}/versions", body)
-        return int(answer["id"])
+        found = answer.get("id")
+        if not isinstance(found, int) or not 0 <= found < 2**32:
+            raise self._strange("POST", f"/subjects/{subject}/versions", answer)
+        return found
 
     async def schema(self, schema_id: int) -> str | None:
         """The schema of an id; None if there is none."""
         answer = await self._ask("GET", f"/schemas/ids/{schema_id}", None, missing_ok=True)
-        return None if answer is None else str(answer["schema"])
+        if answer is None:
+            return None
+        if not isinstance(answer.get("schema"), str):
+            raise self._strange("GET", f"/schemas/ids/{schema_id}", answer)
+        return str(answer["schema"])
 
     async def close(self) -> None:
         """Close the connection."""
@@ -39,24 +52,58 @@ class SchemaRegistry:
             self._session = None
 
     async def _ask(self, method: str, path: str, body: Any, *, missing_ok: bool = False) -> Any:
-        if self._session is None:
-            self._session = requests.AsyncSession(timeout=_SECONDS_MAX, trust_env=False)
+        """The object in an answer; None for 404 if that is an answer. Raises SchemaRegistryError."""
         try:
-            answer = await self._session.request(
-                method,  # type: ignore[arg-type]  # one of its literals
-                f"{self._url}{path}",
-                data=None if body is None else json.dumps(body),
-                headers=_CONTENT,
-            )
-            status, text = answer.status_code, answer.text
-            if status == 404 and missing_ok:
-                return None
-            if 200 <= status < 300:
-                return json.loads(text)
-        except (requests.exceptions.RequestException, ValueError) as error:
+            status, text = await self._answer(method, path, body)
+            answer = json.loads(text) if 200 <= status < 300 else None
+        except (requests.exceptions.RequestException, ValueError, RecursionError) as error:
             raise SchemaRegistryError(
-                f"the schema registry at {self._url} does not answer: {error}; is it running, and is"
+                f"the schema registry at {self._where} does not answer: {error}; is it running, and is"
                 f" kafka.registry_url right (with its path, for example /apis/ccompat/v7)?"
             ) from error
-        hint = "; a new field needs a default, and no field may change its type" if status == _NOT_COMPATIBLE else ""
-        raise SchemaRegistryError(f"the schema registry refuses {method} {self._url}{path}: {status} {text:.500}{hint}")
+        if status == 404 and missing_ok:
+            return None
+        if not 200 <= status < 300:
+            raise self._refusal(method, path, status, text)
+        if not isinstance(answer, dict):
+            raise self._strange(method, path, answer)
+        return answer
+
+    async def _answer(self, method: str, path: str, body: Any) -> tuple[int, str]:
+        if self._session is None:
+            self._session = requests.AsyncSession(timeout=_SECONDS_MAX, trust_env=False)
+        answer = await self._session.request(
+            method,  # type: ignore[arg-type]  # one of its literals
+            f"{self._url}{path}",
+            data=None if body is None else json.dumps(body),
+            headers=_CONTENT,
+            stream=True,
+        )
+        try:
+            found = bytearray()
+            async for part in answer.aiter_content():  # type: ignore[no-untyped-call]
+                found += part
+                if len(found) > ANSWER_BYTES_MAX:
+                    raise ValueError(f"its answer to {method} {path} is longer than {ANSWER_BYTES_MAX} bytes")
+        finally:
+            await answer.aclose()  # type: ignore[no-untyped-call]
+        return answer.status_code, found.decode("utf-8", "replace")
+
+    def _refusal(self, method: str, path: str, status: int, text: str) -> SchemaRegistryError:
+        hint = ""
+        if status == _NOT_COMPATIBLE:
+            hint = (
+                "; the schema here is not compatible with the newest one there (BACKWARD): a newer Trawl, or another"
+                " program, has registered it. Run the newest version everywhere, or delete that version of the subject"
+            )
+        elif status in {401, 403}:
+            hint = "; name and password may stand in kafka.registry_url, as http://NAME:PASSWORD@HOST"
+        return SchemaRegistryError(
+            f"the schema registry refuses {method} {self._where}{path}: {status} {text[:_SHOWN_CHARS]}{hint}"
+        )
+
+    def _strange(self, method: str, path: str, answer: Any) -> SchemaRegistryError:
+        return SchemaRegistryError(
+            f"what answers {method} {self._where}{path} is no schema registry: {str(answer)[:_SHOWN_CHARS]}; is"
+            f" kafka.registry_url right (with its path, for example /apis/ccompat/v7)?"
+        )
