@@ -5,12 +5,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from typing import Final
 
 from devstack import packages, stack
 from devstack.process import DevstackError
 from devstack.server import Server
 
-_NEXT = """
+_TOPICS_SECONDS_MAX: Final = 120
+_NEXT: Final = """
 publish a seed    .venv/bin/trawl seed https://docs.example.com
 metrics           http://127.0.0.1:{prometheus}
 stop everything   make down
@@ -22,14 +24,25 @@ def up(*, servers_only: bool) -> None:
     for server in stack.servers():
         server.install()
         _start(server)
-    command = [sys.executable, "-m", "trawl", "topics"]
-    done = subprocess.run(command, env={**stack.variables(), **os.environ}, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise DevstackError(f"the topics are not as they should be: {done.stdout}{done.stderr}")
+    _make_topics()
     if not servers_only:
         for service in stack.services():
             _start(service)
     _print(_NEXT.format(prometheus=stack.port("prometheus")))
+
+
+def _make_topics() -> None:
+    environment = {**stack.variables(), **os.environ}
+    done = subprocess.run(
+        stack.topics_command(),
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=_TOPICS_SECONDS_MAX,
+        check=False,
+    )
+    if done.returncode:
+        raise DevstackError(f"the topics are not as they should be: {done.stdout}{done.stderr}")
 
 
 def _start(server: Server) -> None:

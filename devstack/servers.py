@@ -167,17 +167,13 @@ class KafkaServer(Server):
         if done.returncode:
             raise DevstackError(f"the log folder of Kafka could not be formatted: {done.stdout}{done.stderr}")
 
-    def _properties(self) -> str:
-        controller = f"127.0.0.1:{self._controller_port}"
-        settings = {
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """What Trawl needs of it, here and in containers."""
+        return {
             "process.roles": "broker,controller",
             "node.id": "1",
             "controller.listener.names": "CONTROLLER",
-            "controller.quorum.bootstrap.servers": controller,
-            "listeners": f"PLAINTEXT://{self.bootstrap},CONTROLLER://{controller}",
-            "advertised.listeners": f"PLAINTEXT://{self.bootstrap}",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-            "log.dirs": str(self.folder / "data"),
             "auto.create.topics.enable": "false",
             "message.max.bytes": str(2 * self._record_bytes_max),
             "replica.fetch.max.bytes": str(2 * self._record_bytes_max),
@@ -197,7 +193,17 @@ class KafkaServer(Server):
             "log.cleaner.dedupe.buffer.size": "16777216",
             "log.segment.bytes": "67108864",
         }
-        return "".join(f"{name}={value}\n" for name, value in settings.items())
+
+    def _properties(self) -> str:
+        controller = f"127.0.0.1:{self._controller_port}"
+        places = {
+            "controller.quorum.bootstrap.servers": controller,
+            "listeners": f"PLAINTEXT://{self.bootstrap},CONTROLLER://{controller}",
+            "advertised.listeners": f"PLAINTEXT://{self.bootstrap}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "log.dirs": str(self.folder / "data"),
+        }
+        return "".join(f"{name}={value}\n" for name, value in {**places, **self.settings}.items())
 
     def command(self) -> Sequence[str]:
         """The broker and its controller in one Java process."""
@@ -271,7 +277,7 @@ class OpenSearchServer(Server):
     def __init__(self, folder: Path, port: int, transport_port: int, *, heap: str = "768m") -> None:
         super().__init__(folder, port)
         self._transport_port = transport_port
-        self._heap = heap
+        self.heap = heap
 
     @cached_property
     def _home(self) -> Path:
@@ -311,7 +317,7 @@ class OpenSearchServer(Server):
             packages.require("setpriv", "util-linux"), "--reuid", str(_PLAIN_USER), "--regid", str(_PLAIN_USER),
             "--clear-groups",
         ]  # fmt: skip
-        return [*plain, *opensearch_node.command(packages.java(), self.folder, self._home, self._heap)]
+        return [*plain, *opensearch_node.command(packages.java(), self.folder, self._home, self.heap)]
 
     def environment(self) -> dict[str, str]:
         """Few variables: its security manager reads some."""

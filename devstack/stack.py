@@ -51,6 +51,11 @@ def variables() -> dict[str, str]:
     }
 
 
+def topics_command() -> list[str]:
+    """What makes and checks the topics."""
+    return [sys.executable, "-m", "trawl", "topics"]
+
+
 class ServiceProcess(Server):
     """One of the five services."""
 
