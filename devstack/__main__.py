@@ -65,18 +65,17 @@ def ps() -> None:
     for server in [*stack.servers(), *stack.services()]:
         pid = server.process.pid
         state = "stopped" if pid is None else "healthy" if server.healthy() else "not ready"
-        memory = "" if pid is None else f"{_memory_kb(pid) // 1024} MB"
+        memory = "" if pid is None else f"{server.process.memory_bytes // 2**20} MB"
         _print(f"{server.name:<12} {state:<10} {pid or '':>7} {memory:>8}  {server.url:<42} {server.process.log}")
-
-
-def _memory_kb(pid: int) -> int:
-    done = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, check=False)
-    return int(done.stdout.strip() or 0)
 
 
 def logs(name: str | None) -> None:
     """Show the ends of the logs, or of one."""
-    for server in [*stack.servers(), *stack.services()]:
+    everything = [*stack.servers(), *stack.services()]
+    if name is not None and name not in {server.name for server in everything}:
+        names = ", ".join(server.name for server in everything)
+        raise DevstackError(f"there is no {name} to show the log of; there are {names}")
+    for server in everything:
         if name in {None, server.name}:
             _print(f"== {server.name}: {server.process.log}\n{server.process.last_lines()}")
 

@@ -4,6 +4,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -43,6 +44,7 @@ def require(command: str, package: str) -> str:
         return found
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
         raise DevstackError(f"the command {command} is missing; install it first: sudo apt-get install {package}")
+    sys.stderr.write(f"devstack: installing the package {package}, once\n")
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
     _run(["apt-get", "update", "-qq"], environment, _APT_SECONDS_MAX)
     _run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", package], environment, _APT_SECONDS_MAX)
@@ -99,6 +101,7 @@ def _move(staged: Path, folder: Path) -> None:
 
 def _fetch(name: str, folder: Path) -> None:
     java()
+    sys.stderr.write(f"devstack: fetching the artifacts of {name}, once\n")
     pom = str(ROOT / name / "pom.xml")
     command = [require("mvn", "maven"), "-B", "-q", "-f", pom, "process-resources", f"-Dos.stage={folder}"]
     try:

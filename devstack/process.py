@@ -1,6 +1,7 @@
 """A process that is ours: started once, found again by a later command, and stopped alone."""
 
 import contextlib
+import json
 import os
 import random
 import signal
@@ -8,16 +9,32 @@ import socket
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
 _STOP_SECONDS_MAX: Final = 30.0
 _POLL_SECONDS: Final = 0.05
+_PS_SECONDS_MAX: Final = 10
 _LOG_LINES: Final = 15
+_LOG_BYTES_MAX: Final = 20_000_000
+"""A log that is larger when its process starts is put aside; one older log is kept."""
+_PROC: Final = Path("/proc")
 
 
 class DevstackError(Exception):
     """A server cannot be installed, started or stopped; the text says what happened and what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Mark:
+    """What a pid file holds."""
+
+    pid: int
+    began: str
+    """When it began: with it, an id that the system has given to another process is not taken for ours."""
+    log_from: int
+    """Where in the log it began, in bytes."""
 
 
 class Process:
@@ -32,16 +49,22 @@ class Process:
     @property
     def pid(self) -> int | None:
         """Its id while it runs; None if it does not, or if the id belongs to another process by now."""
+        mark = self._mark()
+        return mark.pid if mark is not None and mark.began and _began(mark.pid) == mark.began else None
+
+    def _mark(self) -> _Mark | None:
         try:
-            number, _, began = self._file.read_text().partition(" ")
-        except FileNotFoundError:
+            return _Mark(**json.loads(self._file.read_text("utf-8")))
+        except (FileNotFoundError, ValueError, TypeError):
             return None
-        return int(number) if number.isdigit() and _began(int(number)) == began != "" else None
 
     def start(self, command: Sequence[str], environment: Mapping[str, str], *, cwd: Path | None = None) -> None:
         """Start it in a session of its own, so that no signal of a terminal reaches it."""
         self.folder.mkdir(parents=True, exist_ok=True)
+        if self.log.exists() and self.log.stat().st_size > _LOG_BYTES_MAX:
+            self.log.replace(self.log.with_suffix(".log.1"))
         with self.log.open("ab") as log:
+            log_from = log.tell()
             child = subprocess.Popen(
                 command,
                 env=dict(environment),
@@ -52,27 +75,41 @@ class Process:
                 start_new_session=True,
             )
         _CHILDREN[child.pid] = child
-        self._file.write_text(f"{child.pid} {_began(child.pid)}")
+        mark = _Mark(pid=child.pid, began=_began(child.pid), log_from=log_from)
+        self._file.write_text(json.dumps(asdict(mark)), "utf-8")
 
     def stop(self, number: int = signal.SIGTERM) -> None:
-        """Stop it, and only it; KILL after half a minute. Harmless if it does not run."""
+        """Stop it, and only it; KILL, to what it started as well, after half a minute. Harmless if it does not run."""
         pid = self.pid
         if pid is not None:
             _signal(pid, number)
             if not _gone(pid, _STOP_SECONDS_MAX):
                 _signal(pid, signal.SIGKILL)
-                _gone(pid, _STOP_SECONDS_MAX)
+                if not _gone(pid, _STOP_SECONDS_MAX):
+                    raise DevstackError(f"{self.name}, process {pid}, does not end even after SIGKILL")
             if pid in _CHILDREN:
                 _CHILDREN.pop(pid).wait()
         self._file.unlink(missing_ok=True)
 
-    def last_lines(self) -> str:
-        """The end of its log."""
+    def text(self) -> str:
+        """Its log since it was last started."""
+        mark = self._mark()
         try:
-            text = self.log.read_text("utf-8", "replace")
+            with self.log.open("rb") as log:
+                log.seek(mark.log_from if mark is not None else 0)
+                return log.read(_LOG_BYTES_MAX).decode("utf-8", "replace")
         except FileNotFoundError:
             return ""
-        return "\n".join(text.splitlines()[-_LOG_LINES:])
+
+    def last_lines(self) -> str:
+        """The end of its log since it was last started."""
+        return "\n".join(self.text().splitlines()[-_LOG_LINES:])
+
+    @property
+    def memory_bytes(self) -> int:
+        """What it and the processes that it started hold in memory; 0 if it does not run."""
+        pid = self.pid
+        return 1024 * sum(int(line) for line in _ps("-o", "rss=", "-g", str(pid)).split()) if pid is not None else 0
 
 
 _CHILDREN: dict[int, "subprocess.Popen[bytes]"] = {}
@@ -84,14 +121,28 @@ def _began(pid: int) -> str:
     child = _CHILDREN.get(pid)
     if child is not None and child.poll() is not None:
         return ""
-    done = subprocess.run(["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)
-    state, _, began = done.stdout.strip().partition(" ")
-    return "" if state.startswith("Z") else " ".join(began.split())
+    if not (_PROC / "self" / "stat").exists():
+        state, _, began = _ps("-o", "stat=,lstart=", "-p", str(pid)).strip().partition(" ")
+        return "" if state.startswith("Z") else " ".join(began.split())
+    try:
+        text = (_PROC / str(pid) / "stat").read_text("utf-8", "replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+    state, *fields = text.rpartition(")")[2].split()
+    return "" if state in "XZ" else fields[18]  # the 22nd of proc(5): clock ticks since the machine was started
+
+
+def _ps(*arguments: str) -> str:
+    command = ["ps", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=_PS_SECONDS_MAX, check=False).stdout
 
 
 def _signal(pid: int, number: int) -> None:
     with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, number)
+        if number == signal.SIGKILL:
+            os.killpg(pid, number)  # it leads a group of its own; asked to end in order, it ends the others itself
+        else:
+            os.kill(pid, number)
 
 
 def _gone(pid: int, seconds: float) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, Self
 
+from devstack import guard
 from devstack.process import DevstackError, Process, is_open
 
 _HTTP_SECONDS: Final = 3.0
@@ -17,7 +18,10 @@ _POLL_SECONDS: Final = 0.1
 
 
 class Server(ABC):
-    """A server on loopback with a folder of its own; every method may be called at any time, and again."""
+    """A server on loopback with a folder of its own; every method may be called at any time, and again.
+
+    Started by `start`, it runs until `stop`; in a `with` statement, until its end or that of this process.
+    """
 
     name: str
     start_seconds_max: float = 60.0
@@ -29,6 +33,7 @@ class Server(ABC):
 
     def __enter__(self) -> Self:
         self.install()
+        guard.watch(self.process)
         self.start()
         return self
 

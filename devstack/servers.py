@@ -215,9 +215,8 @@ class KafkaServer(Server):
 
     def healthy(self) -> bool:
         """Whether it says in its log that it has started, and listens."""
-        began = "Kafka Server started"
-        text = self.process.log.read_text("utf-8", "replace") if self.process.log.exists() else ""
-        return is_open(self.port) and text.rfind(began) > text.rfind("shutting down")
+        text = self.process.text()
+        return is_open(self.port) and text.rfind("Kafka Server started") > text.rfind("shutting down")
 
 
 class Registry(Server):

@@ -1,0 +1,342 @@
+"""The servers of `devstack`: started once, found again, stopped alone, and made of nothing but what was pinned."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import pytest
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+
+from devstack import __main__ as command_line
+from devstack import packages, process, stack
+from devstack.process import DevstackError, Process, free_port, is_open
+from devstack.servers import KafkaServer, RedisServer
+
+CHECKOUT: Final = Path(__file__).resolve().parents[2]
+_WAIT_SECONDS_MAX: Final = 20.0
+
+
+def wait_until(true: Callable[[], bool]) -> None:
+    end = time.monotonic() + _WAIT_SECONDS_MAX
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+@contextmanager
+def listening() -> Iterator[int]:
+    """A port that another process, this one, listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        yield other.getsockname()[1]
+
+
+@pytest.fixture
+def redis(tmp_path: Path) -> Iterator[RedisServer]:
+    with RedisServer(tmp_path / "redis", free_port()) as server:
+        yield server
+
+
+def test_a_server_is_started_once_and_found_again(redis: RedisServer) -> None:
+    pid = redis.process.pid
+    again = RedisServer(redis.folder, redis.port)
+
+    again.start()
+
+    assert again.process.pid == pid is not None
+    assert again.healthy()
+    assert again.process.memory_bytes > 2**20
+    assert "Ready to accept connections" in again.process.last_lines()
+
+
+def test_a_server_is_stopped_by_whoever_finds_it_and_only_once(redis: RedisServer) -> None:
+    again = RedisServer(redis.folder, redis.port)
+
+    again.stop()
+    again.stop()
+
+    assert redis.process.pid is None
+    assert redis.process.memory_bytes == 0
+    assert not redis.healthy()
+    assert not is_open(redis.port)
+
+
+def test_redis_keeps_what_it_has_over_a_kill(redis: RedisServer) -> None:
+    redis.ask("SET", "key", "value")
+
+    redis.kill()
+    assert not is_open(redis.port)
+    redis.start()
+
+    assert redis.ask("GET", "key") == "value"
+
+
+@pytest.mark.parametrize(
+    "mark", ['{{"pid": {pid}, "began": "17", "log_from": 0}}', '{{"pid": {pid}}}', "{pid}", "[]", ""]
+)
+def test_a_process_that_is_not_ours_is_left_alone(tmp_path: Path, mark: str) -> None:
+    server = RedisServer(tmp_path, free_port())
+    with subprocess.Popen(["sleep", "600"]) as foreign:
+        (tmp_path / "redis.pid").write_text(mark.format(pid=foreign.pid))
+
+        assert server.process.pid is None
+        server.stop()
+        server.kill()
+
+        assert foreign.poll() is None
+        foreign.kill()
+
+
+def test_a_process_that_does_not_end_is_killed_with_all_that_it_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "_STOP_SECONDS_MAX", 1.0)
+    stubborn = Process("stubborn", tmp_path)
+    stubborn.start(["sh", "-c", "trap '' TERM; sleep 600 & echo $!; wait; wait"], os.environ)
+    wait_until(lambda: stubborn.text().strip() != "")
+    child = int(stubborn.text())
+
+    stubborn.stop()
+
+    assert stubborn.pid is None
+    wait_until(lambda: process._began(child) == "")
+
+
+def test_a_long_log_is_put_aside_when_its_process_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "_LOG_BYTES_MAX", 3)
+    talker = Process("talker", tmp_path)
+    for word in ("one", "two", "three"):
+        talker.start(["printf", word], {})
+        wait_until(lambda: talker.pid is None)
+
+    assert talker.log.with_suffix(".log.1").read_text() == "onetwo"
+    assert talker.log.read_text() == "three"
+
+
+def test_a_port_in_use_is_named_with_the_variable_that_chooses_another(tmp_path: Path) -> None:
+    with listening() as port:
+        server = RedisServer(tmp_path, port)
+
+        with pytest.raises(DevstackError, match=rf"redis cannot start: .* port {port}; .* DEVSTACK_REDIS_PORT"):
+            server.start()
+
+        assert server.process.pid is None
+        assert is_open(port)
+
+
+def test_every_port_of_a_server_must_be_free(tmp_path: Path) -> None:
+    with listening() as port:
+        server = KafkaServer(tmp_path, free_port(), port)
+
+        with pytest.raises(
+            DevstackError, match=rf"kafka cannot start: .* port {port}; .* DEVSTACK_KAFKA_CONTROLLER_PORT"
+        ):
+            server.start()
+
+
+def test_a_server_that_ends_at_its_start_tells_why(tmp_path: Path) -> None:
+    server = RedisServer(tmp_path, free_port())
+    server.settings = {"no-such-setting": "yes"}
+    server.install()
+
+    with pytest.raises(
+        DevstackError, match=r"redis has ended at its start; the end of .*redis.log:\n(.*\n)*.*no-such-se"
+    ):
+        server.start()
+
+    assert server.process.pid is None
+
+
+def test_a_server_that_does_not_serve_in_time_is_named_with_its_log(tmp_path: Path) -> None:
+    server = RedisServer(tmp_path, free_port())
+    server.settings = {"requirepass": "secret"}
+    server.start_seconds_max = 1.0
+    server.install()
+
+    with pytest.raises(DevstackError, match=r"redis does not serve after 1 s; the end of .*redis.log:\n"):
+        server.start()
+
+    server.stop()
+
+
+def test_servers_end_with_the_process_that_needed_them_even_if_that_is_killed(tmp_path: Path) -> None:
+    port = free_port()
+    code = (
+        "import sys, time; from pathlib import Path; from devstack.servers import RedisServer\n"
+        "with RedisServer(Path(sys.argv[1]), int(sys.argv[2])): print('up', flush=True); time.sleep(600)"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path), str(port)]
+    with subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None
+        assert run.stdout.readline() == "up\n"
+        server = RedisServer(tmp_path, port)
+        assert server.healthy()
+
+        run.send_signal(signal.SIGKILL)
+
+        wait_until(lambda: server.process.pid is None)
+        wait_until(lambda: not is_open(port))
+
+
+async def topics(server: KafkaServer, *, make: str = "") -> set[str]:
+    admin = AIOKafkaAdminClient(bootstrap_servers=server.bootstrap)
+    await admin.start()
+    try:
+        if make:
+            await admin.create_topics([NewTopic(make, 1, 1)])
+        return set(await admin.list_topics())
+    finally:
+        await admin.close()
+
+
+async def test_kafka_is_started_once_survives_a_kill_and_serves_as_soon_as_it_is_said_to(tmp_path: Path) -> None:
+    ports = free_port(), free_port()
+    with KafkaServer(tmp_path / "kafka", *ports) as server:
+        pid = server.process.pid
+        KafkaServer(tmp_path / "kafka", *ports).start()
+        assert server.process.pid == pid
+        assert "first" in await topics(server, make="first")
+
+        server.kill()
+        assert not server.healthy()
+        server.start()
+
+        assert server.process.pid not in {None, pid}
+        assert await topics(server, make="second") >= {"first", "second"}
+    assert not is_open(server.port)
+
+
+POM: Final = """<project><modelVersion>4.0.0</modelVersion><groupId>t</groupId><artifactId>t</artifactId>
+<version>1</version><packaging>pom</packaging><dependencies><dependency><groupId>org.slf4j</groupId><artifactId>slf4j-api</artifactId>
+<version>1.7.36</version></dependency></dependencies><build><plugins><plugin><groupId>org.apache.maven.plugins</groupId>
+<artifactId>maven-dependency-plugin</artifactId><version>3.6.1</version><executions><execution><id>get</id>
+<phase>process-resources</phase><goals><goal>copy-dependencies</goal></goals><configuration>
+<outputDirectory>${os.stage}</outputDirectory></configuration></execution></executions></plugin></plugins></build></project>
+"""
+JAR: Final = "slf4j-api-1.7.36.jar"
+
+
+@pytest.fixture
+def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A server of one small artifact, with a cache of its own; its checksum is wrong."""
+    monkeypatch.setattr(packages, "ROOT", tmp_path / "recipes")
+    monkeypatch.setattr(packages, "CACHE", tmp_path / "cache")
+    folder = tmp_path / "recipes" / "tiny"
+    folder.mkdir(parents=True)
+    (folder / "pom.xml").write_text(POM)
+    (folder / "checksums.txt").write_text(f"{'0' * 64}  {JAR}\n")
+    return folder
+
+
+def test_an_artifact_with_a_wrong_checksum_is_refused_and_nothing_of_it_is_kept(recipe: Path) -> None:
+    with pytest.raises(DevstackError, match=rf"{JAR} of tiny has the SHA-256 [0-9a-f]{{64}}, not 0{{64}}: .*pin tiny"):
+        packages.maven("tiny")
+
+    assert [*(recipe.parents[1] / "cache").iterdir()] == []
+
+
+def test_pinned_artifacts_are_fetched_once(recipe: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    packages.pin("tiny")
+    pinned = (recipe / "checksums.txt").read_text()
+    capfd.readouterr()
+
+    folder = packages.maven("tiny")
+    assert "fetching the artifacts of tiny, once" in capfd.readouterr().err
+    jar = (folder / JAR).read_bytes()
+    assert packages.maven("tiny") == folder
+
+    assert pinned == f"{packages.checksums(folder)[0][1]}  {JAR}\n"
+    assert jar.startswith(b"PK")
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("change", ["missing", "extra", "altered"])
+def test_what_was_fetched_is_exactly_what_was_pinned(recipe: Path, tmp_path: Path, change: str) -> None:
+    folder = tmp_path / "fetched"
+    folder.mkdir()
+    (folder / JAR).write_bytes(b"PK")
+    (recipe / "checksums.txt").write_text("".join(f"{digest}  {name}\n" for name, digest in packages.checksums(folder)))
+    packages.check("tiny", folder)
+    match change:
+        case "missing":
+            (folder / JAR).unlink()
+        case "extra":
+            (folder / "other.jar").write_bytes(b"PK")
+        case _:
+            (folder / JAR).write_bytes(b"PK ")
+
+    with pytest.raises(DevstackError, match="it is not the artifact that was pinned"):
+        packages.check("tiny", folder)
+
+
+def test_artifacts_that_do_not_exist_are_an_error_that_names_them(recipe: Path) -> None:
+    (recipe / "pom.xml").write_text(POM.replace("1.7.36", "0.0.0-none"))
+
+    with pytest.raises(DevstackError, match=r"the artifacts of tiny could not be fetched: (.*\n)*.*slf4j-api"):
+        packages.maven("tiny")
+
+
+def test_a_command_that_is_missing_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+
+    with pytest.raises(
+        DevstackError, match=r"the command redis-server is missing; .*: sudo apt-get install redis-server"
+    ):
+        packages.require("redis-server", "redis-server")
+
+
+def test_a_folder_that_a_plain_user_cannot_enter_is_told(tmp_path: Path) -> None:
+    shut = tmp_path / "shut"
+    shut.mkdir(mode=0o700)
+
+    assert packages.closed(Path("/usr/bin/env")) is None
+    assert packages.closed(shut / "data") in {*shut.parents, shut}
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The stack with its data and all its ports elsewhere."""
+    monkeypatch.setattr(stack, "FOLDER", tmp_path)
+    for name in stack.PORTS:
+        monkeypatch.setenv(f"DEVSTACK_{name.upper()}_PORT", str(free_port()))
+    return tmp_path
+
+
+def test_the_command_line_shows_what_runs_and_stops_only_that(
+    elsewhere: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = next(server for server in stack.servers() if isinstance(server, RedisServer))
+    with server:
+        pid = server.process.pid
+        assert command_line.main(["ps"]) == 0
+        table = {line.split()[0]: line.split()[1:] for line in capsys.readouterr().out.splitlines()}
+        assert table["redis"] == ["healthy", str(pid), table["redis"][2], "MB", server.url, str(server.process.log)]
+        assert {name: row[0] for name, row in table.items() if name not in {"name", "redis"}} == dict.fromkeys(
+            ("kafka", "registry", "opensearch", "prometheus", *stack.SERVICES), "stopped"
+        )
+
+        assert command_line.main(["logs", "redis"]) == 0
+        assert "Ready to accept connections" in capsys.readouterr().out
+
+        assert command_line.main(["down"]) == 0
+        assert capsys.readouterr().out.split() == ["redis", "stopped"]
+        assert server.process.pid is None
+    assert elsewhere / "redis" == server.folder
+
+
+def test_the_command_line_tells_an_error_in_one_line(
+    elsewhere: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert command_line.main(["logs", "redsi"]) == 1
+    assert "devstack: there is no redsi" in capsys.readouterr().err
+
+    monkeypatch.setenv("DEVSTACK_KAFKA_PORT", "many")
+    assert command_line.main(["ps"]) == 1
+    assert "devstack: DEVSTACK_KAFKA_PORT = 'many' is no port" in capsys.readouterr().err
+    assert [*elsewhere.iterdir()] == []
