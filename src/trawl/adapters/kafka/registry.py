@@ -96,6 +96,8 @@ class SchemaRegistry:
                 "; the schema here is not compatible with the newest one there (BACKWARD): a newer Trawl, or another"
                 " program, has registered it. Run the newest version everywhere, or delete that version of the subject"
             )
+        elif status in {404, 405}:
+            hint = "; is kafka.registry_url right (with its path, for example /apis/ccompat/v7)?"
         elif status in {401, 403}:
             hint = "; name and password may stand in kafka.registry_url, as http://NAME:PASSWORD@HOST"
         return SchemaRegistryError(

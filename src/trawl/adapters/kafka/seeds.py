@@ -1,16 +1,15 @@
 """Seeds as people write them with any console producer: URLs a line, or JSON (pure)."""
 
 import json
-from dataclasses import fields
-from typing import Any, Final
+from enum import StrEnum
+from typing import Any, Final, get_type_hints
 
 from trawl.errors import RecordDecodeError
 from trawl.plain import from_plain
-from trawl.records import Seed
+from trawl.records import RecrawlPolicy, Seed
 
 SEEDS_MAX: Final = 10_000
 """Seeds in one message."""
-_FIELDS: Final = frozenset(field.name for field in fields(Seed))
 
 
 def is_text(data: bytes) -> bool:
@@ -51,7 +50,18 @@ def _seed(value: Any) -> Seed:
         return Seed(url=value)
     if not isinstance(value, dict):
         raise RecordDecodeError(f"a seed in JSON is an object with a field url, or a text, not {value!r:.60}")
-    unknown = sorted(value.keys() - _FIELDS)
-    if unknown:
-        raise RecordDecodeError(f"a seed has no field {unknown[0]!r}; there are {', '.join(sorted(_FIELDS))}")
+    _check(Seed, value, "a seed")
+    if isinstance(value.get("recrawl"), dict):
+        _check(RecrawlPolicy, value["recrawl"], "the recrawl of a seed")
     return from_plain(Seed, value)
+
+
+def _check(cls: type, value: dict[str, Any], what: str) -> None:
+    """Raise RecordDecodeError for a name or a word that is none: where another version may fall back, a person erred."""
+    hints = get_type_hints(cls)
+    unknown = sorted(value.keys() - hints.keys())
+    if unknown:
+        raise RecordDecodeError(f"{what} has no field {unknown[0]!r:.60}; there are {', '.join(sorted(hints))}")
+    for name, hint in hints.items():
+        if isinstance(hint, type) and issubclass(hint, StrEnum) and name in value and value[name] not in list(hint):
+            raise RecordDecodeError(f"{what} has {name} = {value[name]!r:.60}; it is one of {', '.join(hint)}")
