@@ -22,7 +22,7 @@ from trawl.ports import SearchQuery, StoredPage
 from trawl.records import DeadLetter, FetchOutcome, Seed
 
 Deploy = Callable[..., Deployment]
-pytestmark = pytest.mark.timeout(400)
+pytestmark = pytest.mark.timeout(900)
 
 
 @pytest.fixture
@@ -92,10 +92,10 @@ async def test_every_service_is_killed_and_no_page_is_lost_or_twice(deploy: Depl
                 async def reached(wanted: int = wanted) -> bool:
                     return sum(dict((await look.progress()).outcomes).values()) >= wanted
 
-                await look.until(reached, 120)
+                await look.until(reached, 240)
                 deployment.kill(stage)
                 deployment.start(stage)
-            await look.until_indexed(count, 180)
+            await look.until_indexed(count, 300)
             stored = await look.stored()
             urls = Counter(page.document.final_url for page in stored)
             assert len(urls) == count
