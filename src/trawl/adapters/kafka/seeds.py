@@ -57,7 +57,7 @@ def _seed(value: Any) -> Seed:
 
 
 def _check(cls: type, value: dict[str, Any], what: str) -> None:
-    """Raise RecordDecodeError for a name or a word that is none: where another version may fall back, a person erred."""
+    """Raise RecordDecodeError for a name or a word that is none: another version may have more, a person erred."""
     hints = get_type_hints(cls)
     unknown = sorted(value.keys() - hints.keys())
     if unknown:
