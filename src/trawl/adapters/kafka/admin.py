@@ -1,5 +1,6 @@
 """The topics of the topology at a broker: made on purpose, and checked."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -12,7 +13,10 @@ from trawl.pipeline import PARTITIONS, TOPICS, Topic
 from trawl.settings import KafkaSettings
 
 _HOUR_MS: Final = 3_600_000
+_EXISTS: Final = 36
+"""The code by which a broker says that a topic is there already: someone else made it meanwhile."""
 _SHOWN_MAX: Final = 5
+_WAIT_SECONDS: Final = 0.05
 
 
 class Topics:
@@ -34,12 +38,15 @@ class Topics:
             admin = await self._connected()
             known = set(await admin.list_topics())
             missing = [topic for topic in TOPICS if topic.name not in known]
-            if missing:
-                answer = await admin.create_topics([self._new(topic) for topic in missing])
-                refused = [(error[0], error[2]) for error in answer.topic_errors if error[1] not in {0, 36}]
-                if refused:
-                    raise TopicError(f"the topic {refused[0][0]} cannot be made: {refused[0][1]}")
-        return [topic.name for topic in missing]
+            if not missing:
+                return []
+            answer = await admin.create_topics([self._new(topic) for topic in missing])
+            made = [error[0] for error in answer.topic_errors if error[1] == 0]
+            for error in answer.topic_errors:
+                if error[1] not in {0, _EXISTS}:
+                    raise TopicError(f"the topic {error[0]} cannot be made: {error[2]}")
+            await self._wait_for(admin, {topic.name for topic in missing})
+        return made
 
     async def differences(self) -> list[str]:
         """Every difference from the topology, in words; none if all is as it should be. Raises KafkaError."""
@@ -93,6 +100,12 @@ class Topics:
             replication_factor=self._settings.replication_factor,
             topic_configs=self.settings(topic),
         )
+
+    async def _wait_for(self, admin: AIOKafkaAdminClient, names: set[str]) -> None:
+        """Wait until the broker that answers knows topics that were just made; it learns of them a moment later."""
+        async with asyncio.timeout(self._settings.request_seconds_max):
+            while not names <= set(await admin.list_topics()):  # noqa: ASYNC110 - no event tells it
+                await asyncio.sleep(_WAIT_SECONDS)
 
     @staticmethod
     async def _told(admin: AIOKafkaAdminClient, names: list[str]) -> Mapping[str, Mapping[str, Any]]:

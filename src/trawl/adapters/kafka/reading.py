@@ -2,11 +2,11 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import AIOKafkaConsumer, TopicPartition, errors
 from aiokafka.admin import AIOKafkaAdminClient
 
 from trawl.adapters.kafka.connection import client_options, named_errors
@@ -16,6 +16,12 @@ from trawl.settings import KafkaSettings
 
 _DESCRIBED_MEMBERS: Final = 5
 """The place of the members in a broker's description of a group."""
+_NOT_YET: Final = (
+    errors.GroupCoordinatorNotAvailableError,
+    errors.GroupLoadInProgressError,
+    errors.NotCoordinatorForGroupError,
+)
+_WAIT_SECONDS: Final = 0.2
 _POLL_MS: Final = 500
 _RECORDS_MAX: Final = 200
 """Messages taken at once."""
@@ -33,11 +39,13 @@ class Reader:
         """All partitions of topics; raises TopicError for one that is missing."""
         wanted = list(topics)
         found: list[TopicPartition] = []
-        for told in await self._admin.describe_topics(wanted):
-            if told["error_code"]:
-                raise TopicError(f"the topic {told['topic']} is missing; make the topics with `trawl topics`")
-            found += [TopicPartition(told["topic"], one["partition"]) for one in told["partitions"]]
-        return sorted(found, key=lambda place: (wanted.index(place.topic), place.partition))
+        described = {told["topic"]: told for told in await self._admin.describe_topics(wanted)}
+        for topic in wanted:
+            if described[topic]["error_code"]:
+                raise TopicError(f"the topic {topic} is missing; make the topics with `trawl topics`")
+            numbers = sorted(one["partition"] for one in described[topic]["partitions"])
+            found += [TopicPartition(topic, number) for number in numbers]
+        return found
 
     async def begins(self, places: list[TopicPartition]) -> Mapping[TopicPartition, int]:
         """The first offset that a broker still has, of each partition."""
@@ -51,18 +59,30 @@ class Reader:
 
     async def committed(self, group: str) -> dict[TopicPartition, int]:
         """What a group has committed; partitions of which it never did are left out."""
-        found = await self._admin.list_consumer_group_offsets(group)
+        found = await self._patiently(lambda: self._admin.list_consumer_group_offsets(group))
         return {place: told.offset for place, told in found.items() if told.offset >= 0}
 
     async def members(self, group: str) -> int:
         """How many processes a broker counts as members of a group."""
-        (answer,) = await self._admin.describe_consumer_groups([group])  # several in one request are read wrongly
+        # several groups in one request are read wrongly by the client
+        (answer,) = await self._patiently(lambda: self._admin.describe_consumer_groups([group]))
         return len(answer.groups[0][_DESCRIBED_MEMBERS])
 
     async def since(self, places: list[TopicPartition], at_ms: Millis) -> dict[TopicPartition, int]:
         """The first offset of each partition at or after a time; those without one are left out."""
         found = await self._consumer.offsets_for_times(dict.fromkeys(places, at_ms))
         return {place: offset.offset for place, offset in found.items() if offset is not None}
+
+    async def _patiently(self, ask: Callable[[], Awaitable[Any]]) -> Any:
+        """The answer to a question about groups; a broker that has only just started looks for their coordinator."""
+        end = time.monotonic() + self._settings.request_seconds_max
+        while True:
+            try:
+                return await ask()
+            except _NOT_YET:
+                if time.monotonic() > end:
+                    raise
+                await asyncio.sleep(_WAIT_SECONDS)
 
     async def messages(
         self, starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int], *, one_each: bool = False
