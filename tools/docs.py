@@ -58,6 +58,8 @@ _UNIT_OF: Final = {
     "kafka.replication_factor": "copies",
     "opensearch.hnsw_m": "links",
     "opensearch.hnsw_ef_construction": "candidates",
+    "embed.dimensions": "numbers",
+    "embed.batch_max": "texts",
     "service.port": "port",
     "service.in_flight_max": "records",
     "service.batch_max": "records",

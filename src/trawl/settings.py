@@ -353,7 +353,43 @@ class BlobSettings:
     """Where what is too large for a record lies."""
 
     url: str = "file:blobs"
-    """file:FOLDER, which all services share; a relative one lies in the folder where they were started."""
+    """file:FOLDER, which all services share (a relative one lies where they were started), or s3://BUCKET/PREFIX."""
+    s3_endpoint: str = ""
+    """The URL of an S3-compatible server; empty is AWS."""
+    s3_region: str = "us-east-1"
+    """The bucket's region."""
+    s3_access_key: str = ""
+    """The access key; empty takes key and secret from the variables, or the role of the machine, of AWS."""
+    s3_secret_key: str = ""
+    """The secret of that key."""
+    s3_ca_file: str = ""
+    """A PEM file of certificate authorities to trust besides the system's."""
+    s3_timeout_seconds: float = 30.0
+    """One request may take this long; it is tried again for as long."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbedSettings:
+    """Which model makes the vectors."""
+
+    url: str = ""
+    """An endpoint of the form of OpenAI's, up to and with /v1; empty is the packaged model."""
+    model: str = ""
+    """The model's name at that endpoint."""
+    api_key: str = ""
+    """Sent to it as a bearer token."""
+    dimensions: int = 0
+    """The length of its vectors; needed with a url."""
+    ca_file: str = ""
+    """A PEM file of certificate authorities to trust instead of the system's."""
+    batch_max: int = 128
+    """Texts in one request."""
+    timeout_seconds: float = 30.0
+    """One request may take this long."""
+    attempts_max: int = 5
+    """Tries of one request that fails for a time."""
+    retry_seconds_max: float = 30.0
+    """The longest wait before another try; a longer Retry-After ends the tries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -414,6 +450,8 @@ class Settings:
     """Where the services keep pages and chunks."""
     blobs: BlobSettings = field(default_factory=BlobSettings)
     """Where what is too large for a record lies."""
+    embed: EmbedSettings = field(default_factory=EmbedSettings)
+    """Which model makes the vectors."""
     service: ServiceSettings = field(default_factory=ServiceSettings)
     """How one service process runs."""
 
@@ -446,6 +484,8 @@ _POSITIVE: Final = {
         "shards", "refresh_seconds", "hnsw_m", "hnsw_ef_construction", "bulk_bytes_max", "timeout_seconds",
         "connections_max",
     ),
+    "blobs": ("s3_timeout_seconds",),
+    "embed": ("batch_max", "timeout_seconds", "attempts_max", "retry_seconds_max"),
     "service": (
         "in_flight_max", "batch_max", "release_max", "outstanding_max", "tick_seconds", "retry_seconds",
         "retry_seconds_max", "stop_seconds_max",

@@ -6,7 +6,7 @@ state there, under a prefix made from the folder.
 """
 
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
@@ -16,6 +16,7 @@ import pytest
 import pytest_asyncio
 import xxhash
 
+from tests.s3 import BUCKET, S3Server, s3_running
 from trawl.adapters.blobs import FileBlobStore
 from trawl.adapters.memory import (
     MemoryBlobStore,
@@ -39,6 +40,7 @@ from trawl.adapters.redis import (
     RedisRobotsStore,
 )
 from trawl.adapters.redis import connect as connect_redis
+from trawl.adapters.s3 import S3BlobStore
 from trawl.adapters.sqlite import (
     Database,
     SqliteFingerprintIndex,
@@ -61,7 +63,7 @@ from trawl.ports import (
     SearchIndex,
     SpillQueue,
 )
-from trawl.settings import Settings
+from trawl.settings import BlobSettings, Settings
 
 T = TypeVar("T")
 
@@ -112,7 +114,7 @@ def _sqlite(make: Callable[[Database], T], *, group_seconds: float = 0.0) -> Ope
 
 SERVERS: dict[str, str] = {}
 """The URLs of the servers that run, by the beginning of the names of their adapters."""
-_FIXTURES = {"redis": "redis_server", "opensearch": "opensearch_server"}
+_FIXTURES = {"redis": "redis_server", "opensearch": "opensearch_server", "s3": "s3_server"}
 
 
 def _redis(make: Callable[[RedisClient, Settings], T]) -> Open[T]:
@@ -133,6 +135,14 @@ def _opensearch(make: Callable[[OpenSearchClient, Settings], T]) -> Open[T]:
         return Opened(make(client, settings), closing=[partial(_deleted, client, prefix), client.close])
 
     return opened
+
+
+def _s3(folder: Path) -> Opened[BlobStore]:
+    name = xxhash.xxh3_64_hexdigest(str(folder).encode())
+    settings = BlobSettings(
+        url=f"s3://{BUCKET}/{name}", s3_endpoint=SERVERS["s3"], s3_access_key="key", s3_secret_key="secret"
+    )
+    return Opened(S3BlobStore(settings))
 
 
 async def _deleted(client: OpenSearchClient, prefix: str) -> None:
@@ -185,6 +195,7 @@ PAGES: dict[str, Open[PageStore]] = {
 BLOBS: dict[str, Open[BlobStore]] = {
     "memory": _memory(MemoryBlobStore),
     "files": lambda folder: Opened(FileBlobStore(folder / "blobs")),
+    "s3": _s3,
 }
 SEARCHES: dict[str, Open[SearchIndex]] = {
     "memory": _memory(MemorySearchIndex),
@@ -194,7 +205,7 @@ SEARCHES: dict[str, Open[SearchIndex]] = {
         lambda client, settings: OpenSearchSearchIndex(client, settings.opensearch, refresh=True)
     ),
 }
-DURABLE = frozenset({"sqlite", "sqlite grouped", "files", "redis", "redis ten tables", "opensearch"})
+DURABLE = frozenset({"sqlite", "sqlite grouped", "files", "redis", "redis ten tables", "opensearch", "s3"})
 
 _REGISTRIES: dict[str, dict[str, Any]] = {
     "frontier": FRONTIERS,
@@ -254,6 +265,12 @@ def _served(request: pytest.FixtureRequest) -> str:
         if name.startswith(server):
             SERVERS[server] = request.getfixturevalue(fixture).url
     return name
+
+
+@pytest.fixture(scope="session")
+def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    with s3_running(tmp_path_factory.mktemp("s3")) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

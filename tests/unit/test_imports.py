@@ -46,7 +46,7 @@ COMPUTATION = frozenset(
 TERMINAL = frozenset({"click", "markdown_it", "rich"})
 """Outside libraries of the command line, allowed in its package."""
 NOWHERE = frozenset({"faust", "services", "tests", "tools", "bench"})
-CLIENTS = frozenset({"aiokafka", "fastavro", "redis", "opensearchpy", "playwright", "faust"})
+CLIENTS = frozenset({"aiokafka", "fastavro", "redis", "obstore", "opensearchpy", "playwright", "faust"})
 """What an extra installs; a plain installation has none of it."""
 IO = frozenset(
     {
