@@ -1,7 +1,8 @@
-"""`python -m devstack up | down | ps | logs [NAME] | pin NAME`."""
+"""`python -m devstack up | down | ps | logs [NAME] | env | pin NAME`."""
 
 import argparse
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -13,29 +14,39 @@ from devstack.server import Server
 
 _TOPICS_SECONDS_MAX: Final = 120
 _NEXT: Final = """
-publish a seed    .venv/bin/trawl seed https://docs.example.com
-metrics           http://127.0.0.1:{prometheus}
+publish a seed    {told}.venv/bin/trawl seed https://docs.example.com
+what runs         make ps, and metrics on {prometheus}
 stop everything   make down
 """
+_TOLD: Final = 'eval "$(.venv/bin/python -m devstack env)"; '
 
 
 def up(*, servers_only: bool) -> None:
-    """Start what does not run, each after those that it needs."""
+    """Start what does not run, each server after those that it needs; the services start together."""
     for server in stack.servers():
         server.install()
-        _start(server)
+        _start([server])
     _make_topics()
     if not servers_only:
-        for service in stack.services():
-            _start(service)
-    _print(_NEXT.format(prometheus=stack.port("prometheus")))
+        _start(stack.services())
+    elsewhere = any(stack.port(name) != port for name, port in stack.PORTS.items())
+    prometheus = f"http://127.0.0.1:{stack.port('prometheus')}"
+    _print(_NEXT.format(told=_TOLD if elsewhere else "", prometheus=prometheus))
+
+
+def _start(several: Sequence[Server]) -> None:
+    ran = {server.name for server in several if server.process.pid is not None}
+    for server in several:
+        server.launch()
+    for server in several:
+        server.wait()
+        _print(f"{server.name:<12} {'runs already' if server.name in ran else 'started':<12}  {server.url}")
 
 
 def _make_topics() -> None:
-    environment = {**stack.variables(), **os.environ}
     done = subprocess.run(
         stack.topics_command(),
-        env=environment,
+        env={**stack.variables(), **os.environ},
         capture_output=True,
         text=True,
         timeout=_TOPICS_SECONDS_MAX,
@@ -43,12 +54,6 @@ def _make_topics() -> None:
     )
     if done.returncode:
         raise DevstackError(f"the topics are not as they should be: {done.stdout}{done.stderr}")
-
-
-def _start(server: Server) -> None:
-    ran = server.process.pid is not None
-    server.start()
-    _print(f"{server.name:<12} {'runs already' if ran else 'started'}  {server.url}")
 
 
 def down() -> None:
@@ -61,12 +66,15 @@ def down() -> None:
 
 def ps() -> None:
     """Show what runs."""
-    _print(f"{'name':<12} {'state':<10} {'pid':>7} {'memory':>8}  {'url':<42} log")
+    _print(f"{'name':<12} {'state':<10} {'pid':>7} {'port':>5} {'memory':>8}  {'url':<42} log")
     for server in [*stack.servers(), *stack.services()]:
         pid = server.process.pid
         state = "stopped" if pid is None else "healthy" if server.healthy() else "not ready"
         memory = "" if pid is None else f"{server.process.memory_bytes // 2**20} MB"
-        _print(f"{server.name:<12} {state:<10} {pid or '':>7} {memory:>8}  {server.url:<42} {server.process.log}")
+        _print(
+            f"{server.name:<12} {state:<10} {pid or '':>7} {server.port:>5} {memory:>8}  {server.url:<42}"
+            f" {server.process.log}"
+        )
 
 
 def logs(name: str | None) -> None:
@@ -80,6 +88,12 @@ def logs(name: str | None) -> None:
             _print(f"== {server.name}: {server.process.log}\n{server.process.last_lines()}")
 
 
+def env() -> None:
+    """Show, for a shell, the variables that lead `trawl` to this stack."""
+    for variable, text in stack.variables().items():
+        _print(f"export {variable}={shlex.quote(text)}")
+
+
 def _print(text: str) -> None:
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
@@ -88,26 +102,34 @@ def _print(text: str) -> None:
 def main(arguments: Sequence[str]) -> int:
     """Run one command; the exit code."""
     parser = argparse.ArgumentParser(prog="python -m devstack", description=__doc__)
-    parser.add_argument("command", choices=("up", "down", "ps", "logs", "pin"))
-    parser.add_argument("name", nargs="?", help="one server or service, for logs and pin")
+    parser.add_argument("command", choices=("up", "down", "ps", "logs", "env", "pin"))
+    parser.add_argument("name", nargs="?", help="one server or service, for logs; a server of artifacts, for pin")
     parser.add_argument("--servers-only", action="store_true", help="start no services")
     asked = parser.parse_args(arguments)
+    if asked.command == "pin" and asked.name not in packages.RECIPES:
+        parser.error(f"pin takes one of {', '.join(packages.RECIPES)}")
     try:
-        match asked.command:
-            case "up":
-                up(servers_only=asked.servers_only)
-            case "down":
-                down()
-            case "ps":
-                ps()
-            case "logs":
-                logs(asked.name)
-            case "pin":
-                packages.pin(asked.name)
+        _run(asked.command, asked.name, servers_only=asked.servers_only)
     except DevstackError as error:
         sys.stderr.write(f"devstack: {error}\n")
         return 1
     return 0
+
+
+def _run(command: str, name: str | None, *, servers_only: bool) -> None:
+    match command:
+        case "up":
+            up(servers_only=servers_only)
+        case "down":
+            down()
+        case "ps":
+            ps()
+        case "logs":
+            logs(name)
+        case "env":
+            env()
+        case _:
+            packages.pin(str(name))
 
 
 if __name__ == "__main__":

@@ -13,6 +13,8 @@ from typing import Final
 from devstack.process import DevstackError
 
 ROOT: Final = Path(__file__).resolve().parent
+RECIPES: Final = ("kafka", "registry", "opensearch")
+"""Servers that are made of Maven artifacts."""
 _PUBLIC: Final = Path("/var/lib/trawl-devstack")
 
 

@@ -4,6 +4,7 @@ import http.client
 import os
 import signal
 import time
+import urllib.error
 import urllib.request
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -14,6 +15,7 @@ from devstack import guard
 from devstack.process import DevstackError, Process, is_open
 
 _HTTP_SECONDS: Final = 3.0
+_ANSWER_BYTES_MAX: Final = 1_000_000
 _POLL_SECONDS: Final = 0.1
 
 
@@ -72,12 +74,16 @@ class Server(ABC):
 
     def start(self) -> None:
         """Start it and wait until it serves; raises DevstackError with the end of its log. It stays if it runs."""
+        self.launch()
+        self.wait()
+
+    def launch(self) -> None:
+        """Start it without waiting; raises DevstackError if a port of it is taken. It stays if it runs."""
         if self.process.pid is None:
             self._check_ports()
             self.folder.mkdir(parents=True, exist_ok=True)
             self.prepare()
             self.process.start(self.command(), self.environment(), cwd=self.folder)
-        self.wait()
 
     def _check_ports(self) -> None:
         for name, port in self.ports.items():
@@ -88,7 +94,7 @@ class Server(ABC):
                 )
 
     def wait(self) -> None:
-        """Wait until it serves."""
+        """Wait until it serves; raises DevstackError with the end of its log, and what it says that it waits for."""
         end = time.monotonic() + self.start_seconds_max
         while not self.healthy():
             if self.process.pid is None:
@@ -97,8 +103,14 @@ class Server(ABC):
                 raise DevstackError(f"{self.name} does not serve after {self.start_seconds_max:.0f} s; {self._log()}")
             time.sleep(_POLL_SECONDS)
 
+    def complaint(self) -> str:
+        """What it says itself that it waits for; empty if it cannot say."""
+        return ""
+
     def _log(self) -> str:
-        return f"the end of {self.process.log}:\n{self.process.last_lines()}"
+        complaint = self.complaint()
+        told = f"it waits for:\n{complaint}\n" if complaint else ""
+        return f"{told}the end of {self.process.log}:\n{self.process.last_lines()}"
 
     def stop(self) -> None:
         """Let it end in order."""
@@ -109,12 +121,20 @@ class Server(ABC):
         self.process.stop(signal.SIGKILL)
 
 
-def answers(url: str) -> bytes | None:
-    """The body of a successful answer; None without one."""
+def ask(url: str) -> tuple[int, bytes]:
+    """The status and the first megabyte of an answer, asked for without a proxy; status 0 without an answer."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(url, timeout=_HTTP_SECONDS) as answer:
-            body: bytes = answer.read()
-            return body
+            return int(answer.status), bytes(answer.read(_ANSWER_BYTES_MAX))
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read(_ANSWER_BYTES_MAX)
     except (OSError, http.client.HTTPException):
-        return None
+        return 0, b""
+
+
+def answers(url: str) -> bytes | None:
+    """The body of a successful answer; None without one."""
+    status, body = ask(url)
+    return body if status == http.HTTPStatus.OK else None

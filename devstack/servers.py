@@ -144,6 +144,11 @@ class KafkaServer(Server):
         """Its address for clients."""
         return f"127.0.0.1:{self.port}"
 
+    @property
+    def url(self) -> str:
+        """The same: Kafka has no URLs."""
+        return self.bootstrap
+
     @cached_property
     def _libraries(self) -> Path:
         return packages.maven("kafka")

@@ -8,7 +8,7 @@ from typing import Final
 
 from devstack.packages import PLACE, ROOT
 from devstack.process import DevstackError
-from devstack.server import Server, answers
+from devstack.server import Server, answers, ask
 from devstack.servers import KafkaServer, OpenSearchServer, Prometheus, RedisServer, Registry
 
 CHECKOUT: Final = ROOT.parent
@@ -79,6 +79,11 @@ class ServiceProcess(Server):
     def healthy(self) -> bool:
         """Whether it takes records."""
         return answers(f"{self.url}/readyz") is not None
+
+    def complaint(self) -> str:
+        """The reasons why it takes no records."""
+        _, body = ask(f"{self.url}/readyz")
+        return body.decode("utf-8", "replace").strip()
 
 
 def servers() -> list[Server]:

@@ -1,6 +1,7 @@
 """The servers of `devstack`: started once, found again, stopped alone, and made of nothing but what was pinned."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -316,7 +317,10 @@ def test_the_command_line_shows_what_runs_and_stops_only_that(
         pid = server.process.pid
         assert command_line.main(["ps"]) == 0
         table = {line.split()[0]: line.split()[1:] for line in capsys.readouterr().out.splitlines()}
-        assert table["redis"] == ["healthy", str(pid), table["redis"][2], "MB", server.url, str(server.process.log)]
+        memory = table["redis"].pop(3)
+        assert int(memory) > 1
+        log = str(server.process.log)
+        assert table["redis"] == ["healthy", str(pid), str(server.port), "MB", server.url, log]
         assert {name: row[0] for name, row in table.items() if name not in {"name", "redis"}} == dict.fromkeys(
             ("kafka", "registry", "opensearch", "prometheus", *stack.SERVICES), "stopped"
         )
@@ -328,6 +332,29 @@ def test_the_command_line_shows_what_runs_and_stops_only_that(
         assert capsys.readouterr().out.split() == ["redis", "stopped"]
         assert server.process.pid is None
     assert elsewhere / "redis" == server.folder
+
+
+def test_the_command_line_tells_a_shell_where_the_stack_is(elsewhere: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command_line.main(["env"]) == 0
+
+    shell = f"{capsys.readouterr().out}\nenv"
+    done = subprocess.run(["sh", "-c", shell], env={}, capture_output=True, text=True, check=True)
+    told = dict(line.split("=", 1) for line in done.stdout.splitlines())
+    assert {name: text for name, text in told.items() if name.startswith("TRAWL_")} == stack.variables()
+    assert told["TRAWL_BLOBS_URL"] == f"file:{elsewhere}/blobs"
+
+
+def test_a_service_that_does_not_get_ready_says_what_it_waits_for(elsewhere: Path) -> None:
+    service = stack.services()[-1]
+    service.start_seconds_max = 8.0
+
+    with pytest.raises(DevstackError) as caught:
+        service.start()
+
+    service.stop()
+    text = str(caught.value)
+    assert re.match(r"indexer does not serve after 8 s; it waits for:\n.*Kafka.*\nthe end of .*indexer.log:\n", text)
+    assert service.process.log == elsewhere / "indexer" / "indexer.log"
 
 
 def test_the_command_line_tells_an_error_in_one_line(
