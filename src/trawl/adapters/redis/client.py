@@ -1,5 +1,6 @@
 """One client of Redis or Redis Cluster: keys with hash tags, scripts by their digest, errors that say what to do."""
 
+import asyncio
 import hashlib
 import logging
 import re
@@ -27,6 +28,8 @@ _SKEW_SECONDS_MAX: Final = 1.0
 """A clock that differs by more from the server's would break the gaps that replicas keep between fetches."""
 
 Argument: TypeAlias = bytes | str | int | float
+Call: TypeAlias = tuple[Sequence[str], Sequence[Argument]]
+"""The keys and arguments of one run of a script."""
 
 
 class Script:
@@ -67,27 +70,48 @@ class RedisClient:
             except exceptions.NoScriptError:
                 return await self._redis.eval(script.text, len(keys), *keys, *arguments)
 
-    async def run_all(self, script: Script, calls: Sequence[tuple[Sequence[str], Sequence[Argument]]]) -> list[Any]:
+    async def run_all(self, script: Script, calls: Sequence[Call]) -> list[Any]:
         """Run a script for several groups of keys in one round trip; each is atomic, all together are not."""
-        if not calls:
-            return []
-        if len(calls) == 1 or self._settings.cluster:
-            return [await self.run(script, *call) for call in calls]
+        answers = await self.attempt_all(script, calls)
+        for answer in answers:
+            if isinstance(answer, StoreError):
+                raise answer
+        return answers
+
+    async def attempt_all(self, script: Script, calls: Sequence[Call]) -> list[Any]:
+        """The same, with the StoreError of a call that a server refused in the place of its answer."""
+        if self._settings.cluster:
+            return list(await asyncio.gather(*(self._attempt(script, call) for call in calls)))
+        if len(calls) < 2:
+            return [await self._attempt(script, call) for call in calls]
         with self._named():
-            for again in (False, True):
-                pipe = self._redis.pipeline(transaction=False)
-                for keys, arguments in calls:
-                    pipe.evalsha(script.digest, len(keys), *keys, *arguments)
-                answers = await pipe.execute(raise_on_error=False)
-                missing = any(isinstance(answer, exceptions.NoScriptError) for answer in answers)
-                if missing and not again:
-                    await self._redis.script_load(script.text)
-                    continue
-                for answer in answers:
-                    if isinstance(answer, Exception):
-                        raise answer
-                return list(answers)
-        raise AssertionError("unreachable")
+            answers = await self._piped(script, calls)
+            if any(isinstance(answer, exceptions.NoScriptError) for answer in answers):
+                await self._redis.script_load(script.text)
+                missing = [at for at, answer in enumerate(answers) if isinstance(answer, exceptions.NoScriptError)]
+                again = await self._piped(script, [calls[at] for at in missing])
+                for at, answer in zip(missing, again, strict=True):
+                    answers[at] = answer
+        where = _shown(self._settings.url)
+        return [_of_answer(where, one) if isinstance(one, exceptions.ResponseError) else one for one in answers]
+
+    async def _attempt(self, script: Script, call: Call) -> Any:
+        try:
+            return await self.run(script, *call)
+        except StoreError as error:
+            if isinstance(error.__cause__, exceptions.ResponseError):
+                return error
+            raise
+
+    async def _piped(self, script: Script, calls: Sequence[Call]) -> list[Any]:
+        pipe = self._redis.pipeline(transaction=False)
+        for keys, arguments in calls:
+            pipe.evalsha(script.digest, len(keys), *keys, *arguments)
+        answers: list[Any] = await pipe.execute(raise_on_error=False)
+        for answer in answers:
+            if isinstance(answer, Exception) and not isinstance(answer, exceptions.ResponseError):
+                raise answer
+        return answers
 
     async def ask(self, *words: Argument) -> Any:
         """The answer to one command; its first key decides the node of a cluster."""

@@ -1,6 +1,7 @@
 """What crawls allow, in Redis: policies, scopes, refusals and budgets, shared by all replicas."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from trawl.adapters.redis.client import Argument, RedisClient, Script
@@ -10,6 +11,20 @@ from trawl.ports import CrawlPolicy, SeedScope
 
 _PUT: Final = Script("crawl_put")
 _ALLOT: Final = Script("crawl_allot")
+_CHANGED: Final = Script("crawl_changed")
+_CHANGES_MAX: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Allotment:
+    """How a crawl's budget stands after some shards were given their parts."""
+
+    before: int
+    """Pages that were left."""
+    left: int
+    """Pages that are left."""
+    parts: Mapping[int, int]
+    """By shard how many pages it may have charged."""
 
 
 class RedisCrawls:
@@ -17,31 +32,37 @@ class RedisCrawls:
 
     def __init__(self, client: RedisClient) -> None:
         self._client = client
+        self._serial = client.key("crawls", "serial")
+        self._changes = client.key("crawls", "changes")
 
     def _key(self, crawl_id: str, name: str) -> str:
         return self._client.key(f"c:{crawl_id}", name)
 
-    async def put(self, policy: CrawlPolicy, scopes: Sequence[SeedScope] | None) -> None:
-        """Store or replace a crawl's policy and, if they are given, its scopes."""
-        await self._write(policy.crawl_id, policy, scopes or (), replaces=scopes is not None)
+    async def put(self, policy: CrawlPolicy, scopes: Sequence[SeedScope] | None) -> bool:
+        """Store or replace a policy and, if they are given, the scopes; whether the policy is another one now."""
+        return await self._write(policy.crawl_id, policy, scopes or (), replaces=scopes is not None)
 
-    async def add_scopes(self, crawl_id: str, scopes: Sequence[SeedScope], policy: CrawlPolicy | None) -> None:
-        """Add scopes that are new; a policy is merged into the one that is known."""
+    async def add_scopes(self, crawl_id: str, scopes: Sequence[SeedScope], policy: CrawlPolicy | None) -> bool:
+        """Add scopes that are new, and merge a policy into the known one; whether that is another one now."""
         after = None if policy is None else merged(await self.policy(crawl_id), policy)
-        await self._write(crawl_id, after, scopes, replaces=False)
+        return await self._write(crawl_id, after, scopes, replaces=False)
 
     async def _write(
         self, crawl_id: str, policy: CrawlPolicy | None, scopes: Sequence[SeedScope], *, replaces: bool
-    ) -> None:
+    ) -> bool:
         keys = [self._key(crawl_id, name) for name in ("crawl", "scopes", "members")]
         arguments: list[Argument] = [b"" if policy is None else to_json(policy), int(replaces)]
         arguments += [to_json(scope) for scope in scopes]
-        await self._client.run(_PUT, keys, arguments)
+        return bool(await self._client.run(_PUT, keys, arguments))
 
     async def policy(self, crawl_id: str) -> CrawlPolicy | None:
         """A crawl's policy, if its first seed has arrived."""
-        found = await self._client.ask("HGET", self._key(crawl_id, "crawl"), "policy")
-        return None if found is None else from_json(CrawlPolicy, found)
+        return (await self.policies([crawl_id]))[0]
+
+    async def policies(self, crawl_ids: Sequence[str]) -> list[CrawlPolicy | None]:
+        """The policies of several crawls."""
+        found = await self._client.ask_all([("HGET", self._key(name, "crawl"), "policy") for name in crawl_ids])
+        return [None if policy is None else from_json(CrawlPolicy, policy) for policy in found]
 
     async def scopes(self, crawl_id: str, version: int, known: int) -> tuple[int, Sequence[SeedScope]]:
         """The version of a crawl's scopes, and the scopes without the first `known` of that version."""
@@ -56,18 +77,38 @@ class RedisCrawls:
 
     async def refusals(self, crawl_id: str) -> tuple[tuple[str, int], ...]:
         """A crawl's refusals by reason."""
-        return await counts(self._client, self._key(crawl_id, "refusals"))
+        found = await pairs(self._client, self._key(crawl_id, "refusals"))
+        return tuple(sorted((name.decode(), int(value)) for name, value in found.items() if int(value) > 0))
 
-    async def allot(self, crawl_id: str, shard: int, charged: int, wanted: int, pages_max: int) -> int:
-        """How many pages a shard may have charged, if it wants so many more; the parts of all add up to the budget."""
-        arguments = (shard, charged, wanted, pages_max)
-        return int(await self._client.run(_ALLOT, (self._key(crawl_id, "budget"),), arguments))
+    async def allot(self, asked: Mapping[str, tuple[int, Sequence[tuple[int, int, int]]]]) -> dict[str, Allotment]:
+        """For each crawl its budget of pages, and by shard the number, the pages charged, and how many more it wants.
 
+        The parts of all shards never add up to more than the budget, unless more is charged already.
+        """
+        calls = [
+            ((self._key(crawl_id, "budget"),), (pages_max, *(word for shard in shards for word in shard)))
+            for crawl_id, (pages_max, shards) in asked.items()
+        ]
+        found = {}
+        answers = await self._client.run_all(_ALLOT, calls)
+        for (crawl_id, (_, shards)), (before, left, *parts) in zip(asked.items(), answers, strict=True):
+            numbers = [shard[0] for shard in shards]
+            found[crawl_id] = Allotment(before, left, dict(zip(numbers, parts, strict=True)))
+        return found
 
-async def counts(client: RedisClient, key: str) -> tuple[tuple[str, int], ...]:
-    """A hash of counts, in the order of names, without zeros."""
-    found = await pairs(client, key)
-    return tuple(sorted((name.decode(), int(value)) for name, value in found.items() if int(value) > 0))
+    async def changed(self, crawl_id: str) -> None:
+        """Tell all replicas that a policy is another one, or that pages of a budget are left again."""
+        await self._client.run(_CHANGED, (self._serial, self._changes), (crawl_id,))
+
+    async def serial(self) -> int:
+        """The number of the last change."""
+        return int(await self._client.ask("GET", self._serial) or 0)
+
+    async def changes(self, since: int) -> tuple[int, list[str]]:
+        """The number of the last change, and the crawls that have changed since one, as many as are told at a time."""
+        words = ("ZRANGE", self._changes, f"({since}", "+inf", "BYSCORE", "LIMIT", 0, _CHANGES_MAX, "WITHSCORES")
+        found = [(name, int(float(serial))) for name, serial in scored(await self._client.ask(*words))]
+        return max((serial for _, serial in found), default=since), [name.decode() for name, _ in found]
 
 
 async def pairs(client: RedisClient, key: str) -> dict[bytes, bytes]:
@@ -78,3 +119,10 @@ async def pairs(client: RedisClient, key: str) -> dict[bytes, bytes]:
 def mapping(found: Any) -> dict[bytes, bytes]:
     """A whole hash in either form that a client gives it."""
     return found if isinstance(found, dict) else dict(zip(found[::2], found[1::2], strict=True))
+
+
+def scored(found: Sequence[Any]) -> list[tuple[bytes, Any]]:
+    """Members of a sorted set with their scores, in either form that a client gives them."""
+    if found and isinstance(found[0], list | tuple):
+        return [(member, score) for member, score in found]
+    return list(zip(found[::2], found[1::2], strict=True))

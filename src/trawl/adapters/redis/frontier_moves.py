@@ -21,6 +21,11 @@ class Move:
         self.duplicate = duplicate
         self.forgotten = forgotten
 
+    @property
+    def charge(self) -> int:
+        """Whether it counts against its crawl's budget, as it is to be."""
+        return self.after[1]
+
 
 def with_more(move: Move, *, duplicate: str = "", forgotten: str = "") -> Move:
     """The same move with more to it."""

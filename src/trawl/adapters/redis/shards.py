@@ -1,11 +1,17 @@
 """Ownership of the frontier's shards: an epoch that rises with each owner, checked by every script that writes."""
 
-from collections.abc import Iterable
-from typing import Final
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
 
-from trawl.adapters.redis.client import RedisClient, Script
+from trawl.adapters.redis.client import Argument, RedisClient, Script
+from trawl.errors import StaleEpochError
+from trawl.records import Millis
 
+_LOG = logging.getLogger(__name__)
 _TAKE: Final = Script("shard_take")
+NEVER: Final = 1 << 62
 
 
 class ShardLeases:
@@ -24,3 +30,127 @@ class ShardLeases:
 def meta_key(client: RedisClient, shard: int) -> str:
     """The key of a shard that all its scripts name."""
     return client.key(f"f:{shard}", "meta")
+
+
+def prefix(client: RedisClient, shard: int) -> str:
+    """What the keys of a shard begin with."""
+    return client.key(f"f:{shard}", "")
+
+
+class Shard:
+    """What the owner of a shard, which alone writes to it, keeps in memory."""
+
+    def __init__(self, number: int, epoch: int) -> None:
+        self.number = number
+        self.epoch = epoch
+        self.loaded = False
+        self.dirty = True
+        self.looked_ms: Millis = 0
+        self.lease_ms: Millis = 0
+        """When something may be leased, as far as time alone brings it."""
+        self.robots_ms: Millis = 0
+        self.lease_ends_ms: Millis = 0
+        self.expires_ms: Millis = 0
+        """When the first robots.txt expires."""
+        self.limits: dict[str, tuple[int, int, int]] = {}
+        """By crawl what the shard was told: paused, limit, open (see lua/frontier.lua)."""
+        self.wants: dict[str, tuple[int, int]] = {}
+        """By crawl with a limit the pages charged, and the requests queued that are not paid for."""
+        self.refunds: set[str] = set()
+        """Crawls of which a page charged was taken back."""
+
+
+class OwnedShards:
+    """The shards that a store serves, and the writes to them."""
+
+    def __init__(self, client: RedisClient, count: int) -> None:
+        self._client = client
+        self._count = count
+        self._owned: dict[int, Shard] | None = None
+        self._lost: StaleEpochError | None = None
+        self._taking = asyncio.Lock()
+        self._turn = 0
+        self.now_ms: Millis = 0
+
+    def own(self, epochs: Mapping[int, int]) -> None:
+        """Serve these shards, and no others, under these epochs."""
+        self._owned = {number: Shard(number, epoch) for number, epoch in epochs.items()}
+
+    def told(self, now_ms: Millis) -> Millis:
+        """The time, which never goes back."""
+        self.now_ms = max(self.now_ms, now_ms)
+        return self.now_ms
+
+    def known(self) -> list[Shard]:
+        """The shards that are served, as far as anything said so."""
+        return list((self._owned or {}).values())
+
+    async def all(self) -> list[Shard]:
+        """The shards that are served. The only shard of a store has no other owner, so it is taken."""
+        if self._owned is None and self._count == 1:
+            async with self._taking:
+                if self._owned is None:
+                    self.own(await ShardLeases(self._client).acquire(range(1)))
+        return self.known()
+
+    async def one(self, number: int) -> Shard:
+        """A shard to write to; raises StaleEpochError if it is not served."""
+        await self.all()
+        if number not in (self._owned or {}):
+            raise StaleEpochError(f"shard {number} of the frontier is not owned by this process")
+        assert self._owned is not None
+        return self._owned[number]
+
+    async def in_turn(self, wanted: Callable[[Shard], bool]) -> list[Shard]:
+        """Shards for which it holds; another one comes first each time."""
+        shards = await self.all()
+        self._turn += 1
+        start = self._turn % len(shards) if shards else 0
+        return [shard for shard in (*shards[start:], *shards[:start]) if wanted(shard)]
+
+    async def write(self, script: Script, shard: Shard, arguments: Sequence[Argument]) -> Any:
+        """Run a script on a shard; raises StaleEpochError if another owner has it."""
+        (answer,) = await self.write_all(script, [(shard, arguments)])
+        self.raise_lost()
+        return answer
+
+    async def write_all(
+        self, script: Script, calls: Sequence[tuple[Shard, Sequence[Argument]]], *, changes: bool = True
+    ) -> list[Any]:
+        """Run a script on several shards in one round trip; None for a shard that another owner has.
+
+        Such a shard is served no more, and `raise_lost` says so. If the script changes something, it is not known from
+        then on when the shard has something to do. Raises StoreError.
+        """
+        try:
+            answers = await self._client.attempt_all(
+                script,
+                [
+                    (
+                        (meta_key(self._client, shard.number),),
+                        (prefix(self._client, shard.number), shard.epoch, self.now_ms, *arguments),
+                    )
+                    for shard, arguments in calls
+                ],
+            )
+        finally:
+            for shard, _ in calls:
+                shard.dirty = shard.dirty or changes
+        for (shard, _), answer in zip(calls, answers, strict=True):
+            if isinstance(answer, StaleEpochError):
+                self._lose(shard, answer)
+            elif isinstance(answer, Exception):
+                raise answer
+        return [None if isinstance(answer, Exception) else answer for answer in answers]
+
+    def _lose(self, shard: Shard, error: StaleEpochError) -> None:
+        self._lost = error
+        if self._owned is not None and self._owned.get(shard.number) is shard:
+            del self._owned[shard.number]
+            _LOG.warning("shard %d of the frontier is served no more: %s", shard.number, error)
+
+    def raise_lost(self) -> None:
+        """Raise StaleEpochError if a shard was found to be another owner's; once."""
+        lost, self._lost = self._lost, None
+        if lost is not None:
+            raise lost

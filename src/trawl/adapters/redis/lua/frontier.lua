@@ -7,14 +7,16 @@
 --   s:BYTE       keys of requests that are done and forgotten, sets of integers
 --   on           origin names to numbers          o:NUMBER   an origin, with its lanes
 --   cn           crawl ids to numbers             c:NUMBER   a crawl's counts      n:NUMBER  its outcomes by reason
---   work         crawls that have requests queued
+--   work         crawls that have requests queued or a limit      act  those of which something may be leased
 --   q:ORIGIN:PURSE   a lane: due requests of an origin for a purse, best first (score, then sequence)
 --   w:PURSE      requests that wait for their time
 --   r: k: b:PURSE    origins that may be served, that open later, that want robots.txt; by time
 --   x            origins with robots.txt, by its expiry       rl   origins leased for a robots fetch
---   l            leases by their end              e            all queued, worst first; only once the cap was met
+--   l            leases by their end              e            all queued, worst first; once the cap is near
 --   t:BYTE       templates                        ls           sitemaps and lists by crawl and origin
--- A purse is twice a crawl's number, plus one for what its budget has paid for already.
+-- A purse is twice a crawl's number, plus one for what its budget has paid for already. A crawl's limit is how many pages
+-- it may have charged in this shard: -1 for no limit. Where the budget is shared by shards it is 0, each lease is told what
+-- is granted to it, and `open` says that more may be had.
 
 local P, now = ARGV[1], tonumber(ARGV[3])
 local WAITING, DUE, LEASED, DONE = 0, 1, 2, 3
@@ -22,7 +24,8 @@ local IDLE, READY, PARKED, ROBOTS = 0, 1, 2, 3
 local PLACES = {[READY] = 'r:', [PARKED] = 'k:', [ROBOTS] = 'b:'}
 local HEAD = '>I1I1I1I1I4I4I4c8dI8I8I1I2I1I2'
 local HEAD_BYTES = 54
-local PROMOTED_MAX = 1000
+local SETTLED_MAX = 1000
+local strict = false -- whether only what is granted may be spent
 local FIELDS = {'name', 'robots', 'expires', 'next', 'blocked', 'delay', 'concurrency', 'leased', 'queued', 'admitted',
   'failures', 'served', 'rlease', 'fresh'}
 
@@ -71,6 +74,10 @@ local function loaded(number)
       o[name] = tonumber(value)
     end
   end
+  if o.fresh == 1 and o.expires <= now then
+    o.fresh, o.changed = 0, true
+    redis.call('ZREM', P .. 'x', four(number))
+  end
   origins[number] = o
   return o
 end
@@ -105,22 +112,55 @@ local function lane(o, purse)
   return known
 end
 
+local CRAWL = {'paused', 'limit', 'open', 'charged', 'queued', 'waiting', 'leased', 'paid'}
+
+local function has_budget(c)
+  return c.limit < 0 or c.charged < (c.granted or c.limit) or (c.open == 1 and not strict)
+end
+
+-- Whether a crawl has work, and whether something of it may be leased
+local function standing(c)
+  local active = c.paused == 0 and (c.paid > 0 or (c.queued > c.paid and (c.open == 1 or has_budget(c))))
+  return c.queued > 0 or c.limit >= 0, active
+end
+
 local function crawl(number)
   local c = crawls[number]
   if not c then
-    local known = redis.call('HMGET', P .. 'c:' .. number, 'paused', 'limit', 'charged', 'queued', 'waiting', 'leased')
+    local known = redis.call('HMGET', P .. 'c:' .. number, unpack(CRAWL))
     c = {number = number}
-    for at, name in ipairs({'paused', 'limit', 'charged', 'queued', 'waiting', 'leased'}) do
-      c[name] = tonumber(known[at] or 0)
-    end
+    for at, name in ipairs(CRAWL) do c[name] = tonumber(known[at] or 0) end
+    c.in_work, c.in_act = standing(c)
     crawls[number] = c
   end
   return c
 end
 
+local numbers = {}
+
+local function crawl_of(id)
+  local number = numbers[id] or redis.call('HGET', P .. 'cn', id)
+  if not number then return end
+  numbers[id] = tonumber(number)
+  return crawl(numbers[id])
+end
+
+-- A crawl by its id, made if it is new, with what its policy says
+local function told(id, paused, limit, open)
+  local c = crawl_of(id)
+  if not c then
+    local number = redis.call('HINCRBY', KEYS[1], 'crawls', 1)
+    redis.call('HSET', P .. 'cn', id, number)
+    redis.call('HSET', P .. 'c:' .. number, 'id', id)
+    c = crawl(number)
+  end
+  c.paused, c.limit, c.open, c.changed = tonumber(paused), tonumber(limit), tonumber(open), true
+  return c
+end
+
 local function may_spend(purse)
   local c = crawl(math.floor(purse / 2))
-  return c.paused == 0 and (purse % 2 == 1 or c.limit < 0 or c.charged < c.limit)
+  return c.paused == 0 and (purse % 2 == 1 or has_budget(c))
 end
 
 local function queued_total() return meta.queued or tonumber(redis.call('HGET', KEYS[1], 'queued') or 0) end
@@ -135,15 +175,17 @@ local function count(o, purse, state, change)
     l.waiting, l.due = l.waiting + waits, l.due + change - waits
     l.changed = true
     o.queued, c.queued, c.waiting = o.queued + change, c.queued + change, c.waiting + waits
+    c.paid = c.paid + change * (purse % 2)
     meta.queued = queued_total() + change
   elseif state == LEASED then
     o.leased, c.leased = o.leased + change, c.leased + change
   end
 end
 
-local function is_capped()
-  if meta.capped == nil then meta.capped = redis.call('HGET', KEYS[1], 'capped') == '1' end
-  return meta.capped
+-- How many buckets of rows are in the order in which they have to leave; none before the cap is near
+local function ordered()
+  if meta.ordered == nil then meta.ordered = tonumber(redis.call('HGET', KEYS[1], 'ordered') or -1) end
+  return meta.ordered
 end
 
 local function enter(r, lease_until)
@@ -155,7 +197,7 @@ local function enter(r, lease_until)
   elseif r.state == LEASED then
     redis.call('ZADD', P .. 'l', int(lease_until), member(r))
   end
-  if r.state < LEASED and is_capped() then redis.call('ZADD', P .. 'e', r.score, worst(r)) end
+  if r.state < LEASED and ordered() >= 0 then redis.call('ZADD', P .. 'e', r.score, worst(r)) end
   count(o, purse, r.state, 1)
 end
 
@@ -168,7 +210,7 @@ local function leave(r)
   elseif r.state == LEASED then
     redis.call('ZREM', P .. 'l', member(r))
   end
-  if r.state < LEASED and is_capped() then redis.call('ZREM', P .. 'e', worst(r)) end
+  if r.state < LEASED and ordered() >= 0 then redis.call('ZREM', P .. 'e', worst(r)) end
   count(o, purse, r.state, -1)
 end
 
@@ -178,6 +220,14 @@ local function read(key)
 end
 
 local function write(r) redis.call('HSET', row_key(r.key), r.key, packed(r)) end
+
+local function learn(template, admitted, results, duplicates)
+  local key, counts = P .. 't:' .. string.byte(template, 8), {0, 0, 0}
+  local known = redis.call('HGET', key, template)
+  if known then counts = {struct.unpack('>I4I4I4', known)} end
+  redis.call('HSET', key, template,
+    struct.pack('>I4I4I4', counts[1] + admitted, counts[2] + results, counts[3] + duplicates))
+end
 
 local function queued_state(due) return due <= now and DUE or WAITING end
 
@@ -222,31 +272,31 @@ local function save()
   for _, o in pairs(origins) do save_origin(o) end
   for number, c in pairs(crawls) do
     if c.changed then
-      redis.call('HSET', P .. 'c:' .. number, 'charged', c.charged, 'queued', c.queued, 'waiting', c.waiting, 'leased',
-        c.leased)
-      redis.call(c.queued > 0 and 'SADD' or 'SREM', P .. 'work', number)
-      c.changed = false
+      local key, work, active = P .. 'c:' .. number, standing(c)
+      redis.call('HSET', key, 'paused', c.paused, 'limit', c.limit, 'open', c.open, 'charged', c.charged, 'queued',
+        c.queued, 'waiting', c.waiting, 'leased', c.leased, 'paid', c.paid)
+      if work ~= c.in_work then redis.call(work and 'SADD' or 'SREM', P .. 'work', number) end
+      if active ~= c.in_act then redis.call(active and 'SADD' or 'SREM', P .. 'act', number) end
+      c.in_work, c.in_act, c.changed = work, active, false
     end
   end
   if meta.queued then redis.call('HSET', KEYS[1], 'queued', meta.queued) end
 end
 
--- Put into place what time alone has moved; the purses that may be spent
+-- Put into place what time alone has moved, so much at a time; the purses that may be spent
 local function settle()
-  for _, packed_number in ipairs(redis.call('ZRANGEBYSCORE', P .. 'x', '-inf', int(now))) do
-    local o = numbered(struct.unpack('>I4', packed_number))
-    o.fresh, o.changed = 0, true
-    redis.call('ZREM', P .. 'x', packed_number)
+  for _, packed_number in ipairs(redis.call('ZRANGEBYSCORE', P .. 'x', '-inf', int(now), 'LIMIT', 0, SETTLED_MAX)) do
+    numbered(struct.unpack('>I4', packed_number))
   end
   local purses = {}
-  for _, number in ipairs(redis.call('SMEMBERS', P .. 'work')) do
+  for _, number in ipairs(redis.call('SMEMBERS', P .. 'act')) do
     for purse = 2 * number, 2 * number + 1 do
       if may_spend(purse) then purses[#purses + 1] = purse end
     end
   end
   table.sort(purses)
   for _, purse in ipairs(purses) do
-    local due = redis.call('ZRANGEBYSCORE', P .. 'w:' .. purse, '-inf', int(now), 'LIMIT', 0, PROMOTED_MAX)
+    local due = redis.call('ZRANGEBYSCORE', P .. 'w:' .. purse, '-inf', int(now), 'LIMIT', 0, SETTLED_MAX)
     for _, entry in ipairs(due) do
       local r = read(string.sub(entry, 5, 12))
       leave(r)
@@ -254,9 +304,8 @@ local function settle()
       enter(r)
       write(r)
     end
-    for _, packed_number in ipairs(redis.call('ZRANGEBYSCORE', P .. 'k:' .. purse, '-inf', int(now))) do
-      numbered(struct.unpack('>I4', packed_number))
-    end
+    local parked = redis.call('ZRANGEBYSCORE', P .. 'k:' .. purse, '-inf', int(now), 'LIMIT', 0, SETTLED_MAX)
+    for _, packed_number in ipairs(parked) do numbered(struct.unpack('>I4', packed_number)) end
   end
   save()
   return purses

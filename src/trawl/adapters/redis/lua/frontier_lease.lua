@@ -1,5 +1,13 @@
--- Lease due requests. ARGV[4..]: limit, lease ms, most origins. Answers {key, row, origin, crawl id} for each.
+-- Lease due requests. ARGV[4..]: limit, lease ms, most origins, then of each crawl with a shared budget its id and how many
+-- pages it may have charged here. Answers {key, row, origin, crawl id} for each, and the pages charged by these crawls.
 local limit, lease_ms, origins_max = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+strict = true
+local granted = {}
+for at = 7, #ARGV, 2 do
+  local c = crawl_of(ARGV[at])
+  if c then c.granted = tonumber(ARGV[at + 1]) end
+  granted[#granted + 1] = c or {charged = 0}
+end
 
 local function may_serve(o)
   return o.next <= now and o.blocked <= now and o.fresh == 1 and o.leased < o.concurrency
@@ -46,4 +54,6 @@ while #waiting > 0 and #leased < limit do
   waiting = again
 end
 save()
-return leased
+local charged = {}
+for at, c in ipairs(granted) do charged[at] = c.charged end
+return {leased, charged}

@@ -22,12 +22,7 @@ for at = 4, #ARGV, 7 do
       if ARGV[at + 4] ~= '' then redis.call('HINCRBY', counts, ARGV[at + 4], 1) end
     end
     if ARGV[at + 5] ~= '' then
-      local templates = P .. 't:' .. string.byte(after.template, 8)
-      local known = redis.call('HGET', templates, after.template)
-      local admitted, results, duplicates = 0, 0, 0
-      if known then admitted, results, duplicates = struct.unpack('>I4I4I4', known) end
-      redis.call('HSET', templates, after.template,
-        struct.pack('>I4I4I4', admitted, results + 1, duplicates + tonumber(ARGV[at + 5])))
+      learn(after.template, 0, 1, tonumber(ARGV[at + 5]))
     end
     if ARGV[at + 6] ~= '' then
       redis.call('HDEL', row_key(key), key)

@@ -1,5 +1,5 @@
 -- Return leases to the queue. ARGV[4..]: those that end until then ('+inf' for all), attempts more, limit
--- Answers {key, row, origin, crawl id} for each, in the order of their ends.
+-- Answers when the next one ends (-1 for never), and {key, row, origin, crawl id} for each, in the order of their ends.
 local more = tonumber(ARGV[5])
 local expired = redis.call('ZRANGEBYSCORE', P .. 'l', '-inf', ARGV[4], 'LIMIT', 0, ARGV[6])
 local reaped = {}
@@ -20,4 +20,5 @@ if ARGV[4] == '+inf' then
   redis.call('DEL', P .. 'rl')
 end
 save()
-return reaped
+local first = redis.call('ZRANGE', P .. 'l', 0, 0, 'WITHSCORES')
+return {first[2] or '-1', reaped}
