@@ -14,7 +14,7 @@ from trawl.cli.progress import counted
 from trawl.cli.seeds import read_list, seed_url
 from trawl.errors import SettingsError
 from trawl.frontier.admission import canonical_rules
-from trawl.kinds import ScopeKind, SeedKind
+from trawl.kinds import DedupScope, ScopeKind, SeedKind
 from trawl.records import Seed
 from trawl.settings import Settings
 
@@ -22,7 +22,7 @@ _BATCH = 1000
 
 
 @click.command(short_help="Publish seeds to a deployed system.")
-@click.argument("urls", nargs=-1, metavar="URL...")
+@click.argument("urls", nargs=-1, metavar="[URL]...")
 @click.option("--from-file", type=click.Path(path_type=Path, allow_dash=True), help="URLs, one a line; - is stdin.")
 @click.option(
     "--crawl", "crawl_id", default="default", show_default=True, metavar="ID", help="The crawl they belong to."
@@ -39,6 +39,8 @@ _BATCH = 1000
 @click.option(
     "--priority", type=click.FloatRange(0, 1), default=0.5, show_default=True, help="From 0, last, to 1, first."
 )
+@click.option("--dedup-scope", type=click.Choice([scope.value for scope in DedupScope]), default="crawl",
+              show_default=True, help="Among which documents duplicates are looked for.")  # fmt: skip
 @click.option("--tag", "tags", multiple=True, help="A label that travels to the indexed documents.")
 @kafka_option
 @config_option
@@ -98,6 +100,7 @@ def _seed(url: str, options: dict[str, Any]) -> Seed:
         depth_max=options["depth"],
         pages_max=options["max_pages"],
         priority=options["priority"],
+        dedup_scope=DedupScope(options["dedup_scope"]),
         tags=options["tags"],
         submitted_at_ms=int(1000 * time.time()),
     )

@@ -38,7 +38,7 @@ def _choosing(command: _F) -> _F:
         click.option("--since", "hours", type=click.FloatRange(0), metavar="HOURS", help="Only of the last hours."),
         click.option("--topic", type=click.Choice(list(TOPIC)), metavar="T", help="Only of records from this topic."),
         click.option("--reason", metavar="R", help="Only with this reason, such as RecordDecodeError."),
-        click.option("--stage", type=click.Choice(list(Stage)), help="Only of this stage."),
+        click.option("--stage", type=click.Choice([str(stage) for stage in Stage]), help="Only of this stage."),
     ):
         command = option(command)
     return command

@@ -8,14 +8,14 @@ from typing import Any
 import click
 
 from trawl._version import __version__
-from trawl.errors import FetchRefusedError, KafkaError, StoreError, TrawlError
+from trawl.errors import EmbedderError, FetchRefusedError, KafkaError, StoreError, TrawlError
 
 EXIT_CODES = """\b
 Exit codes:
   0    done
   1    done, but not one page could be fetched, or nothing was found or extracted
   2    the command, a setting or a URL cannot be used
-  3    a store, or Kafka, cannot serve: folder in use, disk full, newer version, damaged, not reachable
+  3    a store, Kafka or the embedder cannot serve: folder in use, disk full, newer version, damaged, not reachable
   130  interrupted; the same command goes on where it stopped
 """
 
@@ -86,7 +86,7 @@ def main() -> None:
     except FetchRefusedError as error:
         _tell(error)
         sys.exit(1)
-    except (StoreError, KafkaError) as error:
+    except (StoreError, KafkaError, EmbedderError) as error:
         _tell(error)
         sys.exit(3)
     except TrawlError as error:
