@@ -269,11 +269,14 @@ column.
     return head + "".join(lines)
 
 
+_NOT_SERVING: Final = (errors.StoreError, errors.KafkaError, errors.EmbedderError)
+
+
 def exit_code(name: str) -> int:
     """Give the exit code with which the command line ends at an error."""
     if name == "FetchRefusedError":
         return 1
-    return 3 if issubclass(getattr(errors, name), (errors.StoreError, errors.KafkaError)) else 2
+    return 3 if issubclass(getattr(errors, name), _NOT_SERVING) else 2
 
 
 # Rows

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 from services.common.health import Health
-from trawl.errors import KafkaError, StaleEpochError, StoreError
+from trawl.errors import EmbedderError, KafkaError, StaleEpochError, StoreError
 from trawl.ports import Clock
 from trawl.settings import ServiceSettings
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 _LOUD_EVERY: Final = 10
 
-PASSING: Final = (StoreError, KafkaError)
+PASSING: Final = (StoreError, KafkaError, EmbedderError)
 """What passes by itself, or when an operator acts: the record waits, and nothing is lost."""
 
 

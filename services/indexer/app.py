@@ -7,7 +7,7 @@ from typing import Any, cast
 from services.common.run import Context, Service
 from services.common.stores import opensearch, redis
 from services.common.worker import Message, Work
-from trawl.adapters.embedders import WordllamaEmbedder
+from trawl.adapters.embedders import open_embedder
 from trawl.adapters.opensearch import OpenSearchPageStore, OpenSearchSearchIndex
 from trawl.adapters.redis import RedisFingerprintIndex
 from trawl.indexer.stage import IndexerStage
@@ -28,11 +28,13 @@ def _all_together(_: Message) -> Any:
 async def build(context: Context) -> Service:
     """Wire the indexer to OpenSearch, the embedder and the fingerprints in Redis."""
     settings = context.settings
+    embedder = open_embedder(settings.embed)
+    context.exit.push_async_callback(embedder.close)
     client, search = await redis(context), await opensearch(context)
     stage = IndexerStage(
         pages=OpenSearchPageStore(search, settings.opensearch),
         index=OpenSearchSearchIndex(search, settings.opensearch),
-        embedder=WordllamaEmbedder(),
+        embedder=embedder,
         fingerprints=RedisFingerprintIndex(client, settings.redis),
         settings=settings.index,
         clock=context.clock,

@@ -21,6 +21,7 @@ exceptions.
     │   └── SchemaRegistryError  the schema registry does not answer, or refuses a schema
     ├── BlobNotFoundError        a reference points at no blob
     ├── FetchRefusedError        a single fetch brought no page
+    ├── EmbedderError            the embeddings endpoint cannot serve; nothing was lost
     ├── EmbedderMismatchError    an index holds vectors of another model
     └── WorkerDiedError          an extraction worker process ended without an answer
 """
@@ -99,6 +100,10 @@ class BlobNotFoundError(TrawlError, LookupError):
 
 class FetchRefusedError(TrawlError):
     """A single fetch, outside a crawl, brought no page; the text gives the reason."""
+
+
+class EmbedderError(TrawlError):
+    """The embeddings endpoint does not answer, or answers what is no vectors; the caller retries later or stops."""
 
 
 class EmbedderMismatchError(TrawlError):

@@ -16,7 +16,8 @@ from safetensors import safe_open
 from tokenizers import Tokenizer
 
 from trawl.errors import SettingsError
-from trawl.ports import Vectors
+from trawl.ports import Embedder, Vectors
+from trawl.settings import EmbedSettings
 
 TEXT_CHARS_MAX: Final = 10_000
 """Only this much of a text is embedded: far more than a chunk, and a bound on a hostile query."""
@@ -107,6 +108,10 @@ class WordllamaEmbedder:
             return np.empty((0, _DIMENSIONS), dtype=np.float32)
         return await asyncio.to_thread(self._embed, list(texts))
 
+    async def close(self) -> None:
+        """Forget the model; it is loaded again at the next use."""
+        self._model = None
+
     def _embed(self, texts: list[str]) -> Vectors:
         began = time.thread_time()
         with self._lock:
@@ -115,6 +120,15 @@ class WordllamaEmbedder:
             vectors = self._model.vectors(texts)
         self.cpu_seconds += time.thread_time() - began
         return vectors
+
+
+def open_embedder(settings: EmbedSettings) -> Embedder:
+    """The packaged model, or the endpoint that the settings name; raises SettingsError for settings of no use."""
+    if not settings.url:
+        return WordllamaEmbedder()
+    from trawl.adapters.embeddings_endpoint import EndpointEmbedder  # noqa: PLC0415 - few need its HTTP client
+
+    return EndpointEmbedder(settings)
 
 
 def _package_folder() -> Path:

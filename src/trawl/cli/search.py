@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from trawl.adapters.embedders import WordllamaEmbedder
+from trawl.adapters.embedders import open_embedder
 from trawl.api import search as find
 from trawl.assembly import newest_folder
 from trawl.cli.options import config_option, json_option, needs, settings_of
@@ -72,7 +72,7 @@ async def _deployed(settings: Settings, text: str, limit: int, crawl_id: str) ->
     with needs("opensearch"):
         from trawl.adapters.opensearch import OpenSearchSearchIndex, connect  # noqa: PLC0415 - an extra
         from trawl.adapters.opensearch.indices import CHUNKS_VERSION, Index  # noqa: PLC0415 - an extra
-    embedder, client = WordllamaEmbedder(), connect(settings.opensearch)
+    embedder, client = open_embedder(settings.embed), connect(settings.opensearch)
     try:
         chunks = Index(client, settings.opensearch, "chunks", CHUNKS_VERSION)
         known = await chunks.meta()
@@ -95,6 +95,7 @@ async def _deployed(settings: Settings, text: str, limit: int, crawl_id: str) ->
         return list(await OpenSearchSearchIndex(client, settings.opensearch).search(asked))
     finally:
         await client.close()
+        await embedder.close()
 
 
 def _plain(hit: Hit) -> dict[str, Any]:

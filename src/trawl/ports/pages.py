@@ -153,6 +153,10 @@ class Embedder(Protocol):
         """One row per text, each of length 1."""
         ...
 
+    async def close(self) -> None:
+        """Let go of what it holds."""
+        ...
+
 
 class Tap(Protocol):
     """Sees the documents that leave the duplicate gate, before their outcomes are told: files, exports."""
