@@ -73,6 +73,15 @@ def test_a_lone_surrogate_is_written_as_the_replacement_character_at_any_depth()
     assert CODEC.decode(Seed, CODEC.encode(seed)) == Seed(url="a\ufffdb", tags=("\ufffd", "\U0001f600"))
 
 
+def test_a_schema_of_a_record_is_told_from_one_of_another_program() -> None:
+    assert CODEC.holds_record(schema_text("Seed"))
+    assert CODEC.holds_record(changed("FetchOutcome", next_outcome))
+    assert not CODEC.holds_record(schema_text("Seed").replace("trawl.v1", "shop.v1"))
+    assert not CODEC.holds_record('{"type": "record", "name": "Hop", "namespace": "trawl.v1", "fields": []}')
+    assert not CODEC.holds_record('"string"')
+    assert not CODEC.holds_record("{")
+
+
 # ---- old bytes --------------------------------------------------------------------------------------------------
 
 

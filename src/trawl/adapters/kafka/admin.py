@@ -7,7 +7,7 @@ from typing import Any, Final
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
-from trawl.adapters.kafka.connection import client_options, named_errors
+from trawl.adapters.kafka.connection import client_options, named_errors, start
 from trawl.errors import TopicError
 from trawl.pipeline import PARTITIONS, TOPICS, Topic
 from trawl.settings import KafkaSettings
@@ -120,7 +120,7 @@ class Topics:
         if self._admin is None:
             admin = AIOKafkaAdminClient(**client_options(self._settings))
             try:
-                await admin.start()
+                await start(admin, self._settings)
             except BaseException:
                 await admin.close()
                 raise

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from aiokafka import errors as broker
+from aiokafka.conn import collect_hosts, create_conn
 
 from trawl.errors import KafkaError, KafkaRefusedError, KafkaUnavailableError, SettingsError, TopicError
 from trawl.settings import KafkaSettings
@@ -41,6 +42,29 @@ def client_options(settings: KafkaSettings) -> dict[str, Any]:
         options["sasl_plain_username"] = settings.username
         options["sasl_plain_password"] = settings.password
     return options
+
+
+async def start(client: Any, settings: KafkaSettings) -> None:
+    """Start a client. It tells of every failure that it could not bootstrap; this raises why, a refusal first."""
+    try:
+        await client.start()
+    except broker.KafkaConnectionError as error:
+        raise await _why(settings) or error from error
+
+
+async def _why(settings: KafkaSettings) -> BaseException | None:
+    """What a connection to the brokers raises; None if one of them lets us in by now."""
+    options = client_options(settings)
+    servers = collect_hosts(options.pop("bootstrap_servers"))
+    found: list[BaseException] = []
+    for host, port, _ in servers:
+        try:
+            (await create_conn(host, port, **options)).close()
+        except (broker.KafkaError, OSError, TimeoutError) as error:
+            found.append(error)
+        else:
+            return None
+    return min(found, key=lambda error: not isinstance(error, _REFUSALS), default=None)
 
 
 @contextmanager

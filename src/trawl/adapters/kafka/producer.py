@@ -9,7 +9,7 @@ from typing import Final
 from aiokafka import AIOKafkaProducer
 
 from trawl.adapters.kafka.codec import RecordCodec
-from trawl.adapters.kafka.connection import client_options, named_errors
+from trawl.adapters.kafka.connection import client_options, named_errors, start
 from trawl.errors import TopicError
 from trawl.pipeline import key_of, partition_of, route
 from trawl.records import DiscoveredLinks, Record
@@ -46,7 +46,7 @@ class RecordProducer:
         )
         with named_errors(self._settings, "connecting"):
             try:
-                await producer.start()
+                await start(producer, self._settings)
             except BaseException:
                 await producer.stop()
                 raise

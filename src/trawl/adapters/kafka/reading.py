@@ -9,7 +9,7 @@ from typing import Any, Final
 from aiokafka import AIOKafkaConsumer, TopicPartition, errors
 from aiokafka.admin import AIOKafkaAdminClient
 
-from trawl.adapters.kafka.connection import client_options, named_errors
+from trawl.adapters.kafka.connection import client_options, named_errors, start
 from trawl.errors import KafkaUnavailableError, TopicError
 from trawl.records import Millis
 from trawl.settings import KafkaSettings
@@ -126,8 +126,8 @@ async def reader(settings: KafkaSettings, what: str) -> AsyncIterator[Reader]:
     with named_errors(settings, what):
         try:
             async with asyncio.timeout(settings.request_seconds_max):
-                await consumer.start()
-                await admin.start()
+                await start(consumer, settings)
+                await start(admin, settings)
             yield Reader(consumer, admin, settings)
         finally:
             await consumer.stop()
