@@ -129,7 +129,7 @@ local function crawl(number)
   if not c then
     local known = redis.call('HMGET', P .. 'c:' .. number, unpack(CRAWL))
     c = {number = number}
-    for at, name in ipairs(CRAWL) do c[name] = tonumber(known[at] or 0) end
+    for at, name in ipairs(CRAWL) do c[name] = tonumber(known[at] or (name == 'limit' and -1 or 0)) end
     c.in_work, c.in_act = standing(c)
     crawls[number] = c
   end
