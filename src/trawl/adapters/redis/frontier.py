@@ -7,6 +7,7 @@ and written only if the row is still as it was read.
 
 import asyncio
 import math
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -16,6 +17,7 @@ from trawl.adapters.redis.client import Argument, RedisClient, Script
 from trawl.adapters.redis.crawls import RedisCrawls, mapping
 from trawl.adapters.redis.frontier_budgets import Budgets, Limit
 from trawl.adapters.redis.frontier_moves import Move, called_off, ended, readmitted, with_more
+from trawl.adapters.redis.frontier_moving import Moving
 from trawl.adapters.redis.frontier_reading import FrontierReading, origin_of, row_of
 from trawl.adapters.redis.frontier_rows import DONE, DUE, LEASED, WAITING, Stored, key_bytes
 from trawl.adapters.redis.shards import NEVER, OwnedShards, Shard
@@ -37,12 +39,14 @@ from trawl.ports import (
 from trawl.records import Key, Millis
 from trawl.url import host_of, host_shard
 
-_ADMIT, _LEASE, _ROBOTS, _MOVE, _REAP, _ORIGIN, _EVENT = (
-    Script(f"frontier_{name}", "frontier") for name in ("admit", "lease", "robots", "move", "reap", "origin", "event")
+_ADMIT, _LEASE, _ROBOTS, _REAP, _ORIGIN, _EVENT = (
+    Script(f"frontier_{name}", "frontier") for name in ("admit", "lease", "robots", "reap", "origin", "event")
 )
 _REASONS: Final = {0: "seen", -1: "host_budget", -2: "sitemap_budget", -3: "queue_full"}
 _BATCH: Final = 500
 _TRIES: Final = 5
+_LEASED_MAX: Final = 10_000
+"""Rows of requests out on a lease that are kept in memory."""
 _LOOK_MS: Final = 30_000
 """Each shard is looked at again after this time: a server that lost its last second told nobody."""
 
@@ -63,6 +67,8 @@ class RedisFrontierStore:
         self._owned = OwnedShards(client, shards)
         self._budgets = Budgets(self._crawls, self._owned, shared=shards > 1)
         self._reading = FrontierReading(client, shards)
+        self._moving = Moving(self._owned)
+        self._leased: OrderedDict[Key, Stored] = OrderedDict()  # as they were leased, so that few are read again
         self._leasing = asyncio.Lock()
 
     def own(self, epochs: Mapping[int, int]) -> None:
@@ -143,7 +149,7 @@ class RedisFrontierStore:
             async for batch in self._reading.batches(shard.number, crawl_id):
                 moves = [readmitted(known, now_ms, staleness) for known in batch if known.state == DONE]
                 for first in range(0, len(moves), _BATCH):
-                    total += sum(await self._move(shard, moves[first : first + _BATCH]))
+                    total += sum(await self._moving.move_all(shard, moves[first : first + _BATCH]))
         return total
 
     async def templates(self, requests: Sequence[Request]) -> Sequence[TemplateCounts]:
@@ -210,55 +216,72 @@ class RedisFrontierStore:
                 shard.refunds.update(granted)
             raise
         for shard, answer in zip(parts, answers, strict=True):
-            leased.append([] if answer is None else [row_of(one).row.request for one in answer[0]])
+            leased.append([] if answer is None else [self._remembered(row_of(one)) for one in answer[0]])
             shard.lease_ends_ms = min(shard.lease_ends_ms, self._owned.now_ms + lease_ms)
             if answer is not None:
                 charged[shard] = dict(zip(grants[shard], map(int, answer[1]), strict=True))
         await self._budgets.spent(grants, charged)
         return leased
 
+    def _remembered(self, leased: Stored) -> Request:
+        self._leased[leased.row.request.request_key] = leased
+        if len(self._leased) > _LEASED_MAX:
+            self._leased.popitem(last=False)
+        return leased.row.request
+
     async def complete(self, completion: Completion) -> bool:
         """End a lease; False, and nothing is changed, if that fetch id does not hold it."""
 
-        def after(known: Stored) -> Move | None:
-            if known.state != LEASED or known.row.request.fetch_id != completion.fetch_id:
+        def after(known: Stored, told: Completion) -> Move | None:
+            if known.state != LEASED or known.row.request.fetch_id != told.fetch_id:
                 return None
-            return ended(known, completion)
+            return ended(known, told)
 
-        return await self._changed(completion, after)
+        return await self._changed(completion, after, self._leased.pop(completion.request_key, None))
 
     async def dismiss(self, endings: Sequence[Completion]) -> int:
         """End queued requests without a fetch; how many of them were queued."""
-        dismissed = 0
-        for ending in endings:
-            told = replace(ending, requeue_at_ms=None)
+        shards = [await self._owned.one(self._shard_of(ending.url)) for ending in endings]
+        asked = [(shard.number, ending.request_key) for shard, ending in zip(shards, endings, strict=True)]
+        rows_known = await self._reading.some(asked)
 
-            def after(known: Stored, told: Completion = told) -> Move | None:
-                if known.state not in {WAITING, DUE}:
-                    return None
-                return called_off(known) if known.row.visits else ended(known, told)
+        def after(known: Stored, told: Completion) -> Move | None:
+            if known.state not in {WAITING, DUE}:
+                return None
+            return called_off(known) if known.row.visits else ended(known, told)
 
-            dismissed += await self._changed(ending, after)
-        return dismissed
+        changes = [
+            self._changed(replace(ending, requeue_at_ms=None), after, known)
+            for ending, known in zip(endings, rows_known, strict=True)
+            if known is not None
+        ]
+        return sum(await asyncio.gather(*changes))
 
-    async def _changed(self, completion: Completion, after: Callable[[Stored], Move | None]) -> bool:
-        """Read a row, decide, and write if it is still so; read it again if it is not."""
-        shard = await self._owned.one(self._shard_of(completion.url))
+    async def _changed(
+        self, told: Completion, after: Callable[[Stored, Completion], Move | None], known: Stored | None
+    ) -> bool:
+        """Write what a row becomes, if it is still as it is known; else read it, and decide again."""
+        shard = await self._owned.one(self._shard_of(told.url))
         for _ in range(_TRIES):
-            known = await self._reading.row(shard.number, completion.request_key)
-            move = None if known is None else after(known)
-            if move is None:
-                return False
-            crawl_id = move.known.row.request.crawl_id
-            if await self._forgets(move):
-                move = with_more(move, forgotten=str(completion.request_key))
-            if completion.duplicate is not None and move.known.state == LEASED:
-                move = with_more(move, duplicate=str(int(completion.duplicate)))
-            if (await self._move(shard, [move]))[0]:
+            move = None if known is None else await self._moved(told, after, known)
+            if move is not None and await self._moving.move(shard, move):
                 if move.known.charge == CHARGED and move.charge == UNCHARGED:
-                    shard.refunds.add(crawl_id)
+                    shard.refunds.add(move.known.row.request.crawl_id)
                 return True
-        raise StoreError(f"{completion.url} changes all the time; its outcome was not written")
+            before, known = known, await self._reading.row(shard.number, told.request_key)
+            if known is None or (move is None and before is not None and before.raw == known.raw):
+                return False
+        raise StoreError(f"{told.url} changes all the time; its outcome was not written")
+
+    async def _moved(
+        self, told: Completion, after: Callable[[Stored, Completion], Move | None], known: Stored
+    ) -> Move | None:
+        move = after(known, told)
+        if move is not None and await self._forgets(move):
+            move = with_more(move, forgotten=str(told.request_key))
+        if move is not None and told.duplicate is not None and known.state == LEASED:
+            move = with_more(move, duplicate=str(int(told.duplicate)))
+        return move
 
     async def _forgets(self, move: Move) -> bool:
         request = move.known.row.request
@@ -266,15 +289,6 @@ class RedisFrontierStore:
             return False
         policy = await self._budgets.policy(request.crawl_id)
         return policy is None or policy.recrawl.kind is RecrawlKind.ONCE
-
-    async def _move(self, shard: Shard, moves: Sequence[Move]) -> list[bool]:
-        arguments: list[Argument] = []
-        for move in moves:
-            key = key_bytes(move.known.row.request.request_key)
-            arguments += [
-                key, move.known.raw, move.after, move.known.ended, move.ended, move.duplicate, move.forgotten
-            ]  # fmt: skip
-        return [bool(answer) for answer in await self._owned.write(_MOVE, shard, arguments)]
 
     async def reap(self, now_ms: Millis) -> Sequence[Request]:
         """Return requests whose lease has expired to the queue, with one attempt more; which."""

@@ -55,9 +55,16 @@ class FrontierReading:
 
     async def row(self, shard: int, request_key: Key) -> Stored | None:
         """One row."""
-        key = key_bytes(request_key)
-        found = await self._client.run(_READ, (self.key(shard, f"y:{key[7]}"),), (self.key(shard, ""), key))
-        return row_of([key, *found]) if found else None
+        return (await self.some([(shard, request_key)]))[0]
+
+    async def some(self, keys: Sequence[tuple[int, Key]]) -> list[Stored | None]:
+        """The rows of these shards and request keys."""
+        calls = []
+        for shard, request_key in keys:
+            key = key_bytes(request_key)
+            calls.append(((self.key(shard, f"y:{key[7]}"),), (self.key(shard, ""), key)))
+        answers = await self._client.run_all(_READ, calls)
+        return [row_of([call[1][1], *found]) if found else None for call, found in zip(calls, answers, strict=True)]
 
     async def batches(self, shard: int, crawl_id: str) -> AsyncIterator[list[Stored]]:
         """All rows of a crawl in a shard, so many at a time."""

@@ -3,15 +3,17 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
-from trawl.adapters.redis.client import Argument, RedisClient, Script
+from trawl.adapters.redis.client import Argument, Call, RedisClient, Script
 from trawl.errors import StaleEpochError
 from trawl.records import Millis
 
 _LOG = logging.getLogger(__name__)
 _TAKE: Final = Script("shard_take")
 NEVER: Final = 1 << 62
+_SHARDS_AT_ONCE: Final = 32
+"""Scripts in one round trip: all together must not take as long as a command may."""
 
 
 class ShardLeases:
@@ -58,6 +60,10 @@ class Shard:
         """By crawl with a limit the pages charged, and the requests queued that are not paid for."""
         self.refunds: set[str] = set()
         """Crawls of which a page charged was taken back."""
+
+
+ShardCall: TypeAlias = tuple[Shard, Sequence[Argument]]
+"""A shard and what a script is told besides its place, epoch and time."""
 
 
 class OwnedShards:
@@ -110,47 +116,55 @@ class OwnedShards:
 
     async def write(self, script: Script, shard: Shard, arguments: Sequence[Argument]) -> Any:
         """Run a script on a shard; raises StaleEpochError if another owner has it."""
-        (answer,) = await self.write_all(script, [(shard, arguments)])
-        self.raise_lost()
+        (answer,) = await self.attempt_all(script, [(shard, arguments)])
+        if isinstance(answer, StaleEpochError):
+            raise answer
         return answer
 
-    async def write_all(
-        self, script: Script, calls: Sequence[tuple[Shard, Sequence[Argument]]], *, changes: bool = True
-    ) -> list[Any]:
-        """Run a script on several shards in one round trip; None for a shard that another owner has.
+    async def write_all(self, script: Script, calls: Sequence[ShardCall], *, changes: bool = True) -> list[Any]:
+        """Run a script on several shards in few round trips; None for a shard that another owner has.
 
-        Such a shard is served no more, and `raise_lost` says so. If the script changes something, it is not known from
-        then on when the shard has something to do. Raises StoreError.
+        `raise_lost` says so later, when what the others answered is safe.
         """
+        answers = await self.attempt_all(script, calls, changes=changes)
+        for answer in answers:
+            if isinstance(answer, StaleEpochError):
+                self._lost = answer
+        return [None if isinstance(answer, StaleEpochError) else answer for answer in answers]
+
+    async def attempt_all(self, script: Script, calls: Sequence[ShardCall], *, changes: bool = True) -> list[Any]:
+        """The same, with a StaleEpochError in the place of its answer; such a shard is served no more.
+
+        If the script changes something, it is not known from then on when the shard has something to do. Raises
+        StoreError for all other errors.
+        """
+        answers: list[Any] = []
         try:
-            answers = await self._client.attempt_all(
-                script,
-                [
-                    (
-                        (meta_key(self._client, shard.number),),
-                        (prefix(self._client, shard.number), shard.epoch, self.now_ms, *arguments),
-                    )
-                    for shard, arguments in calls
-                ],
-            )
+            for first in range(0, len(calls), _SHARDS_AT_ONCE):
+                part = calls[first : first + _SHARDS_AT_ONCE]
+                answers += await self._client.attempt_all(script, [self._call(*call) for call in part])
         finally:
             for shard, _ in calls:
                 shard.dirty = shard.dirty or changes
         for (shard, _), answer in zip(calls, answers, strict=True):
             if isinstance(answer, StaleEpochError):
-                self._lose(shard, answer)
-            elif isinstance(answer, Exception):
+                self._drop(shard, answer)
+        for answer in answers:
+            if isinstance(answer, Exception) and not isinstance(answer, StaleEpochError):
                 raise answer
-        return [None if isinstance(answer, Exception) else answer for answer in answers]
+        return answers
 
-    def _lose(self, shard: Shard, error: StaleEpochError) -> None:
-        self._lost = error
+    def _call(self, shard: Shard, arguments: Sequence[Argument]) -> Call:
+        head = (prefix(self._client, shard.number), shard.epoch, self.now_ms)
+        return (meta_key(self._client, shard.number),), (*head, *arguments)
+
+    def _drop(self, shard: Shard, error: StaleEpochError) -> None:
         if self._owned is not None and self._owned.get(shard.number) is shard:
             del self._owned[shard.number]
             _LOG.warning("shard %d of the frontier is served no more: %s", shard.number, error)
 
     def raise_lost(self) -> None:
-        """Raise StaleEpochError if a shard was found to be another owner's; once."""
+        """Raise StaleEpochError if `write_all` found a shard to be another owner's; once."""
         lost, self._lost = self._lost, None
         if lost is not None:
             raise lost

@@ -24,7 +24,7 @@ local IDLE, READY, PARKED, ROBOTS = 0, 1, 2, 3
 local PLACES = {[READY] = 'r:', [PARKED] = 'k:', [ROBOTS] = 'b:'}
 local HEAD = '>I1I1I1I1I4I4I4c8dI8I8I1I2I1I2'
 local HEAD_BYTES = 54
-local SETTLED_MAX = 1000
+local SETTLED_MAX = 250
 local strict = false -- whether only what is granted may be spent
 local FIELDS = {'name', 'robots', 'expires', 'next', 'blocked', 'delay', 'concurrency', 'leased', 'queued', 'admitted',
   'failures', 'served', 'rlease', 'fresh'}
