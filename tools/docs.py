@@ -222,8 +222,18 @@ can be set besides.
         for name in cli.list_commands(parent):
             command = cli.get_command(parent, name)
             assert command is not None, f"trawl lists {name} but has no such command"
-            parts.append(_help(command, name, parent))
+            parts += _helps(command, name, parent)
     return "\n".join(parts)
+
+
+def _helps(command: click.Command, name: str, parent: click.Context) -> list[str]:
+    """The help of a command, and of those below it."""
+    parts = [_help(command, name, parent)]
+    if isinstance(command, click.Group):
+        with click.Context(command, info_name=name, parent=parent) as context:
+            for below in command.list_commands(context):
+                parts += _helps(command.commands[below], below, context)
+    return parts
 
 
 def _help(command: click.Command, name: str, parent: click.Context | None) -> str:

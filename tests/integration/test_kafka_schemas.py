@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import time
+import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -60,7 +62,20 @@ def registered(registry: Registry, schema: str) -> Iterator[int]:
     try:
         yield found["id"]
     finally:
-        ask(registry, "DELETE", f"/subjects/{SUBJECT}/versions/latest")
+        end = time.monotonic() + 20
+        while not _taken_back(registry, found["id"]):  # one that has just started knows it a moment later
+            assert time.monotonic() < end
+            time.sleep(0.1)
+
+
+def _taken_back(registry: Registry, schema_id: int) -> bool:
+    try:
+        newest = ask(registry, "GET", f"/subjects/{SUBJECT}/versions/latest")
+        if newest["id"] == schema_id:
+            ask(registry, "DELETE", f"/subjects/{SUBJECT}/versions/latest")
+    except urllib.error.HTTPError:
+        return False
+    return bool(newest["id"] == schema_id)
 
 
 @asynccontextmanager

@@ -81,7 +81,7 @@ def needs(extra: str) -> Iterator[None]:
     """Around the import of an adapter: what a plain installation has not is a SettingsError that says how to get it."""
     try:
         yield
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise SettingsError(f"this needs more than is installed ({error}): pip install 'trawl[{extra}]'") from error
 
 

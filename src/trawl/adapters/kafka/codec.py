@@ -12,7 +12,7 @@ from trawl.adapters.kafka.payloads import Payloads
 from trawl.adapters.kafka.registry import SchemaRegistry
 from trawl.adapters.kafka.seeds import is_text, seeds_of
 from trawl.adapters.schemas import schema_text
-from trawl.errors import SettingsError, UnknownSchemaError
+from trawl.errors import SchemaRegistryError, SettingsError, UnknownSchemaError
 from trawl.pipeline import TOPICS, Topic
 from trawl.ports import BlobStore
 from trawl.records import Record, Seed
@@ -23,6 +23,9 @@ _FURTHER_MAX: Final = 100
 _UNKNOWN_IDS_MAX: Final = 1000
 _UNKNOWN_SECONDS: Final = 60.0
 """An id that the registry does not know is not asked for again for this long."""
+_SETTLE_SECONDS: Final = 3.0
+"""A registry that says no is asked once more after this long, unless it has said so of another id within the minute:
+Apicurio's answers before it has read its journal, and a good record must not be taken for poison."""
 
 
 class RecordCodec:
@@ -34,6 +37,7 @@ class RecordCodec:
         self._registry = registry
         self._unknown: OrderedDict[int, float] = OrderedDict()
         self._asking = asyncio.Lock()
+        self._settled_until = 0.0
 
     async def encode(self, record: Record) -> bytes:
         """The bytes of a record, its large parts packed; raises StoreError if a blob cannot be written."""
@@ -64,7 +68,7 @@ class RecordCodec:
             if self._avro.unknown_id(data) is None:
                 return
             if time.monotonic() >= self._unknown.get(schema_id, 0.0):
-                text = await self._registry.schema(schema_id)
+                text = await self._found(self._registry, schema_id)
                 if text is not None and self._avro.holds_record(text):
                     self._avro.register(schema_id, text)
                     return
@@ -75,6 +79,19 @@ class RecordCodec:
             f"the schema registry knows no schema of a record by the id {schema_id}; another program wrote this, or a"
             f" registry that was emptied since"
         )
+
+    async def _found(self, registry: SchemaRegistry, schema_id: int) -> str | None:
+        """The schema of an id; a registry that has just started may know it only a moment later."""
+        try:
+            text = await registry.schema(schema_id)
+            if text is None and time.monotonic() >= self._settled_until:
+                await asyncio.sleep(_SETTLE_SECONDS)
+                text = await registry.schema(schema_id)
+                self._settled_until = time.monotonic() + _UNKNOWN_SECONDS
+        except SchemaRegistryError:
+            self._settled_until = 0.0
+            raise
+        return text
 
 
 async def open_codec(settings: KafkaSettings, *, blobs: BlobStore | None) -> RecordCodec:
