@@ -13,12 +13,13 @@ from typing import Any
 
 import pytest
 
+from devstack.process import free_port
 from tests.contract.requests import admit, completion, lease, open_origin, request
 from tests.integration.redis_frontier_worker import LEASE_MS, SHARDS
 from tests.servers import RedisCluster, RedisServer
 from trawl.adapters.redis import RedisClient, RedisFrontierStore, ShardLeases, connect
 from trawl.adapters.redis.crawls import RedisCrawls
-from trawl.errors import StaleEpochError
+from trawl.errors import StaleEpochError, StoreError
 from trawl.kinds import Found, OutcomeClass, RecrawlKind
 from trawl.ports import CrawlPolicy, OriginUpdate, Request
 from trawl.records import RecrawlPolicy
@@ -494,6 +495,43 @@ def _killed(worker: "subprocess.Popen[bytes]") -> Counter[tuple[str, int]]:
         told = output.read().decode()
     whole = told[: told.rfind("\n") + 1].splitlines()
     return Counter((line.split()[0], int(line.split()[1])) for line in whole)
+
+
+async def test_a_server_killed_and_started_again_goes_on_where_it_was(tmp_path: Path) -> None:
+    with RedisServer(tmp_path / "redis", free_port()) as server:
+        replicas = Replicas("restarted", server.url)
+        store = await replicas.store()
+        made = await fill(store, HOSTS, 4)
+        leased = await lease(store, limit=30)
+        for one in leased[:10]:
+            assert await store.complete(completion(one))
+        server.process.stop(signal.SIGKILL)
+        new = request(f"https://{HOSTS[0]}/new")
+        for call in (lease(store), admit(store, new), store.complete(completion(leased[10]))):
+            with pytest.raises(StoreError, match="does not answer"):
+                await call
+        server.start()
+        for one in leased[10:20]:
+            assert await store.complete(completion(one))
+        assert {one.url for one in await store.reap(10**6)} == {one.url for one in leased[20:]}
+        rest = await everything(store, 10**6)
+        assert len(rest) == len(made) - 20
+        for one in rest:
+            assert await store.complete(completion(one))
+        progress = await store.progress("c")
+        assert (progress.queued, progress.leased, progress.outcomes) == (0, 0, (("indexed", len(made)),))
+        for client in replicas.clients:
+            await client.close()
+
+
+async def test_thousands_that_come_due_at_once_are_all_served(replicas: Replicas) -> None:
+    store = await replicas.store()
+    hosts = one_host_each(3)
+    for host in hosts:
+        await open_origin(store, f"https://{host}")
+        await admit(store, *(request(f"https://{host}/{page}", due_at_ms=5000) for page in range(700)))
+    assert await store.next_event_ms(1000) == 5000
+    assert len(await everything(store, 5000, limit=500)) == 700 * len(hosts)
 
 
 async def test_a_server_that_lost_its_last_second_gets_no_lease_stuck(replicas: Replicas) -> None:
