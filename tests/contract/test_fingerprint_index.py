@@ -112,12 +112,14 @@ async def test_the_threshold_may_be_raised_over_a_filled_index(fingerprints: Fin
     far = (1 << 3) | (1 << 19) | (1 << 35) | (1 << 51) | (1 << 60)
     await check(fingerprints, fingerprint(1, simhash=0), hamming_max=3)
     assert (await check(fingerprints, fingerprint(2, simhash=far), hamming_max=3)).kind == "new"
-    await fingerprints.forget(2, fetched_at_ms=2000)
+    await fingerprints.forget(2, fetched_at_ms=999)
+    await fingerprints.forget(2, fetched_at_ms=1000)
+    far_again = fingerprint(2, simhash=far, fetched_at_ms=1001)
     if isinstance(fingerprints, RedisFingerprintIndex):  # its bands are fixed when it is made
         with pytest.raises(SettingsError, match="at most 3"):
-            await check(fingerprints, fingerprint(2, simhash=far), hamming_max=5)
+            await check(fingerprints, far_again, hamming_max=5)
         return
-    assert (await check(fingerprints, fingerprint(2, simhash=far), hamming_max=5)).distance == 5
+    assert (await check(fingerprints, far_again, hamming_max=5)).distance == 5
     assert (await check(fingerprints, fingerprint(3, simhash=far), hamming_max=3)).kind == "new"
 
 
@@ -248,6 +250,58 @@ async def test_a_replayed_withdrawal_forgets_no_newer_fetch(fingerprints: Finger
     await check(fingerprints, fingerprint(1, fetched_at_ms=2000))
     assert not await fingerprints.forget(1, fetched_at_ms=1999)
     assert await fingerprints.size() == 1
+
+
+async def test_no_older_fetch_brings_a_withdrawn_document_back(fingerprints: FingerprintIndex) -> None:
+    first = fingerprint(1, "one", simhash=0)
+    await check(fingerprints, first)
+    assert await fingerprints.forget(1, fetched_at_ms=1500)
+    assert await fingerprints.forget(1, fetched_at_ms=1200), "a replay takes nothing back"
+    for fetched_at_ms in (1000, 1201, 1500):
+        late = replace(first, fetched_at_ms=fetched_at_ms)
+        assert await check(fingerprints, late) == DedupVerdict(kind="stale")
+    assert await fingerprints.size() == 0
+    assert await check(fingerprints, replace(first, fetched_at_ms=1501)) == NEW
+    assert await check(fingerprints, fingerprint(3, "one", fetched_at_ms=1)) == DedupVerdict(
+        kind="exact", duplicate_of=1, duplicate_of_url=first.url
+    )
+
+
+async def test_a_document_is_withdrawn_before_it_comes(fingerprints: FingerprintIndex) -> None:
+    assert await fingerprints.forget(1, fetched_at_ms=1000)
+    assert (await check(fingerprints, fingerprint(1))).kind == "stale"
+    assert (await check(fingerprints, fingerprint(1, fetched_at_ms=1001))).kind == "new"
+    assert await fingerprints.forget(1, fetched_at_ms=1001)
+    assert (await check(fingerprints, fingerprint(1, fetched_at_ms=1001))).kind == "stale"
+
+
+async def test_no_older_fetch_brings_a_unique_that_turned_duplicate_back(fingerprints: FingerprintIndex) -> None:
+    await check(fingerprints, fingerprint(1, "one", simhash=0))
+    first = fingerprint(2, "two", simhash=-1)
+    await check(fingerprints, first)
+    turned = fingerprint(2, "one", fetch_id=9, fetched_at_ms=2000)
+    assert [(await check(fingerprints, turned)).kind for _ in range(2)] == ["exact", "exact"]
+    assert (await check(fingerprints, first)).kind == "stale"
+    assert (await check(fingerprints, replace(first, fetch_id=10, fetched_at_ms=2001))).kind == "new"
+
+
+@pytest.mark.parametrize("served", list(FINGERPRINTS), indirect=True)
+async def test_only_so_many_withdrawn_documents_are_remembered(served: str, tmp_path: Path) -> None:
+    opened = FINGERPRINTS[served](tmp_path)
+    opened.store._withdrawn_max = 3  # type: ignore[attr-defined]
+    for key in range(1, 6):
+        await opened.store.forget(key, fetched_at_ms=1000 + 10 * key)
+    kinds = [(await check(opened.store, fingerprint(key))).kind for key in range(1, 6)]
+    await opened.aclose()
+    assert kinds == ["new", "new", "stale", "stale", "stale"]
+
+
+async def test_urls_of_all_kinds_come_back_as_they_were(fingerprints: FingerprintIndex) -> None:
+    urls = ["https://a.example/", "http://b.example:8080/?q=%C3%A9&x=*", "https://c.example/" + "long/" * 400, "\x00é"]
+    for key, url in enumerate(urls, 1):
+        await check(fingerprints, fingerprint(key, url=url))
+        verdict = await check(fingerprints, fingerprint(10 + key, f"text of {key}"))
+        assert (verdict.kind, verdict.duplicate_of_url) == ("exact", url)
 
 
 async def test_fingerprints_outlive_the_process(durable_fingerprints: Any) -> None:

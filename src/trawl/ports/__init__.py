@@ -5,7 +5,7 @@ transaction or one plain method. Values that cross a port are frozen. Times are 
 """
 
 from trawl.ports.clock import Clock
-from trawl.ports.dedup import DedupVerdict, Fingerprint, FingerprintIndex
+from trawl.ports.dedup import WITHDRAWN_MAX, DedupVerdict, Fingerprint, FingerprintIndex
 from trawl.ports.frontier import (
     Admission,
     Completion,
@@ -36,6 +36,7 @@ from trawl.ports.pages import (
 from trawl.ports.politeness import FetchMarkers, PolitenessState, PolitenessStore, Reservation, RobotsEntry, RobotsStore
 
 __all__ = [
+    "WITHDRAWN_MAX",
     "Admission",
     "BlobStore",
     "Chunk",

@@ -1,9 +1,12 @@
 """The duplicate gate."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from trawl.records import Key, Millis
+
+WITHDRAWN_MAX: Final = 100_000
+"""So many withdrawn documents are remembered, those of the newest fetches, so that no older fetch brings them back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,12 +61,13 @@ class FingerprintIndex(Protocol):
         - The document is known, owned by another request: `alias` (nothing stored), unless `Fingerprint.outlives` says
           that this request becomes its owner; then it is judged as below.
         - It is known with this very fetch id and text: the verdict it got then, again (a redelivery).
-        - It is known with a newer fetch: `stale`.
+        - It is known with a newer fetch, or was withdrawn as of this fetch or a newer one: `stale`.
         - It is known with the same sha256, namespace and version, and committed: `unchanged` (fetch id and time are
           renewed).
         - Another document of the namespace and version has the same sha256: `exact`; or a fingerprint within
           `hamming_max` bits (least distance, then oldest): `near`. Nothing is stored, and what the document had
-          before is removed (a unique turned duplicate). A document is never a duplicate of itself.
+          before is removed (a unique turned duplicate; older fetches of it are `stale` from then on). A document is
+          never a duplicate of itself.
         - Otherwise stored, pending until `commit`: `changed`, with the version that was committed last, if there is
           one; else `new`.
         """
@@ -74,7 +78,10 @@ class FingerprintIndex(Protocol):
         ...
 
     async def forget(self, document_key: Key, *, fetched_at_ms: Millis) -> bool:
-        """The document is withdrawn as of that time, unless a newer fetch of it is stored (then False)."""
+        """The document is withdrawn as of that time, unless a newer fetch of it is stored (then False).
+
+        That it is withdrawn is remembered, for the last `WITHDRAWN_MAX` documents by the time of their fetch.
+        """
         ...
 
     async def size(self) -> int:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from trawl.fingerprint import hamming
-from trawl.ports import DedupVerdict, Fingerprint
+from trawl.ports import WITHDRAWN_MAX, DedupVerdict, Fingerprint
 from trawl.records import Key, Millis
 
 
@@ -18,9 +18,11 @@ class _Document:
 class MemoryFingerprintIndex:
     """Exact and near-duplicate fingerprints, compared with each other one by one."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, withdrawn_max: int = WITHDRAWN_MAX) -> None:
         self._documents: dict[Key, _Document] = {}
         self._sequence = 0
+        self._withdrawn: dict[Key, Millis] = {}  # documents of which fetches before that time are stale
+        self._withdrawn_max = withdrawn_max
 
     async def check_and_add(self, fingerprint: Fingerprint, *, hamming_max: int) -> DedupVerdict:
         """Judge a document and store it unless it is a duplicate; see the port."""
@@ -29,11 +31,15 @@ class MemoryFingerprintIndex:
             verdict = self._known(known, fingerprint)
             if verdict is not None:
                 return verdict
+        elif fingerprint.fetched_at_ms < self._withdrawn.get(fingerprint.document_key, fingerprint.fetched_at_ms):
+            return DedupVerdict(kind="stale")
         duplicate = self._duplicate(fingerprint, hamming_max)
         if duplicate is not None:
-            self._documents.pop(fingerprint.document_key, None)
+            if known is not None:
+                self._withdraw(fingerprint.document_key, fingerprint.fetched_at_ms)
             return duplicate
         self._sequence += 1
+        self._withdrawn.pop(fingerprint.document_key, None)
         verdict = _novelty(known)
         self._documents[fingerprint.document_key] = _Document(fingerprint, verdict, self._sequence)
         return verdict
@@ -49,12 +55,18 @@ class MemoryFingerprintIndex:
         known = self._documents.get(document_key)
         if known is not None and known.fingerprint.fetched_at_ms > fetched_at_ms:
             return False
-        self._documents.pop(document_key, None)
+        self._withdraw(document_key, fetched_at_ms + 1)
         return True
 
     async def size(self) -> int:
         """Documents stored."""
         return len(self._documents)
+
+    def _withdraw(self, document_key: Key, not_before_ms: Millis) -> None:
+        self._documents.pop(document_key, None)
+        self._withdrawn[document_key] = max(not_before_ms, self._withdrawn.get(document_key, not_before_ms))
+        if len(self._withdrawn) > self._withdrawn_max:
+            del self._withdrawn[min(self._withdrawn, key=self._withdrawn.__getitem__)]
 
     def _known(self, known: _Document, asked: Fingerprint) -> DedupVerdict | None:
         stored = known.fingerprint

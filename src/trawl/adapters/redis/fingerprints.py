@@ -1,14 +1,15 @@
 """The duplicate gate in Redis: packed bands (Manku, Jain and Das Sarma, WWW 2007), each decision one script.
 
 All keys share one hash tag, so a cluster keeps the index on one node. Hashes are small enough for Redis to keep them
-compact, if the server's hash-max-listpack-value is at least 512.
+compact, if the server's hash-max-listpack-value is at least 512; else they take about twice as much memory.
 """
 
 from typing import Any, Final
 
 from trawl.adapters.redis.client import RedisClient, Script
+from trawl.adapters.redis.urls import packed_url, unpacked_url
 from trawl.errors import SettingsError, StoreError
-from trawl.ports import DedupVerdict, Fingerprint
+from trawl.ports import WITHDRAWN_MAX, DedupVerdict, Fingerprint
 from trawl.records import Key, Millis
 from trawl.settings import RedisSettings
 
@@ -16,7 +17,8 @@ _CHECK: Final = Script("check_and_add", "fingerprints")
 _COMMIT: Final = Script("commit_fingerprint", "fingerprints")
 _FORGET: Final = Script("forget_fingerprint", "fingerprints")
 _TABLES: Final = (4, 10)
-_LAYOUT: Final = 1
+_LAYOUT: Final = 2
+"""The form of what is stored, the code of URLs included."""
 HAMMING_MAX: Final = 3
 """Fingerprints that differ in more bits need not share a band, or a pair of blocks."""
 
@@ -24,7 +26,7 @@ HAMMING_MAX: Final = 3
 class RedisFingerprintIndex:
     """Exact and near-duplicate fingerprints of documents, shared by every process."""
 
-    def __init__(self, client: RedisClient, settings: RedisSettings) -> None:
+    def __init__(self, client: RedisClient, settings: RedisSettings, *, withdrawn_max: int = WITHDRAWN_MAX) -> None:
         """Raises SettingsError unless there are 4 or 10 tables."""
         if settings.fingerprint_tables not in _TABLES:
             raise SettingsError(
@@ -34,6 +36,7 @@ class RedisFingerprintIndex:
         self._tables = settings.fingerprint_tables
         self._meta = client.key("fp", "meta")
         self._prefix = client.key("fp", "")
+        self._withdrawn_max = withdrawn_max
         self._checked = False
 
     async def check_and_add(self, fingerprint: Fingerprint, *, hamming_max: int) -> DedupVerdict:
@@ -57,17 +60,20 @@ class RedisFingerprintIndex:
             int(asked.direct),
             int(asked.near),
             hamming_max,
-            asked.url,
+            packed_url(asked.url),
+            self._withdrawn_max,
         )
         return _verdict(await self._client.run(_CHECK, (self._meta,), arguments))
 
     async def commit(self, document_key: Key, fetch_id: Key) -> None:
         """The document of that fetch is indexed; harmless if repeated or superseded."""
+        await self._check_layout()
         await self._client.run(_COMMIT, (self._meta,), (self._prefix, _bytes(document_key), _bytes(fetch_id)))
 
     async def forget(self, document_key: Key, *, fetched_at_ms: Millis) -> bool:
         """The document is withdrawn as of that time, unless a newer fetch of it is stored (then False)."""
-        arguments = (self._prefix, self._tables, _bytes(document_key), fetched_at_ms)
+        await self._check_layout()
+        arguments = (self._prefix, self._tables, _bytes(document_key), fetched_at_ms, self._withdrawn_max)
         return bool(await self._client.run(_FORGET, (self._meta,), arguments))
 
     async def size(self) -> int:
@@ -101,7 +107,7 @@ def _verdict(answer: list[Any]) -> DedupVerdict:
     return DedupVerdict(
         kind=kind.decode(),
         duplicate_of=_key(duplicate_of),
-        duplicate_of_url=url.decode(),
+        duplicate_of_url=unpacked_url(url) if url else "",
         distance=int(distance),
         previous_sha256=sha256.hex(),
         previous_simhash=_key(simhash),

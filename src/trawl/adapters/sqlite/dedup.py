@@ -6,7 +6,7 @@ from typing import Any, Final
 from trawl.adapters.sqlite.database import Database
 from trawl.adapters.sqlite.sizes import add_size, size_of
 from trawl.fingerprint import BAND_THRESHOLD_MAX, NEAR_DUPLICATE_BITS_MAX, bands, hamming
-from trawl.ports import DedupVerdict, Fingerprint
+from trawl.ports import WITHDRAWN_MAX, DedupVerdict, Fingerprint
 from trawl.records import Key, Millis
 
 _KNOWN: Final = (
@@ -34,8 +34,9 @@ class SqliteFingerprintIndex:
     The number of bands follows the largest `hamming_max` asked for; when that grows, the bands are written anew.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, withdrawn_max: int = WITHDRAWN_MAX) -> None:
         self._database = database
+        self._withdrawn_max = withdrawn_max
 
     async def check_and_add(self, fingerprint: Fingerprint, *, hamming_max: int) -> DedupVerdict:
         """Judge a document and store it unless it is a duplicate; see the port."""
@@ -45,6 +46,8 @@ class SqliteFingerprintIndex:
                 verdict = _known(connection, known, fingerprint)
                 if verdict is not None:
                     return verdict
+            elif _is_withdrawn(connection, fingerprint):
+                return DedupVerdict(kind="stale")
             space = _space(connection, fingerprint.namespace, fingerprint.version)
             threshold = _threshold(connection, hamming_max)
             own = known[_SEQ] if known is not None else 0
@@ -54,8 +57,12 @@ class SqliteFingerprintIndex:
             if known is not None:
                 _remove(connection, known, threshold)
             if duplicate is not None:
+                if known is not None:
+                    self._withdraw(connection, fingerprint.document_key, fingerprint.fetched_at_ms)
                 return duplicate
             verdict = _novelty(known)
+            if known is None:
+                _readmit(connection, fingerprint.document_key)
             _store(connection, fingerprint, space, verdict, threshold)
         return verdict
 
@@ -73,12 +80,40 @@ class SqliteFingerprintIndex:
                 return False
             if known is not None:
                 _remove(connection, known, _threshold(connection, 0))
+            self._withdraw(connection, document_key, fetched_at_ms + 1)
         return True
 
     async def size(self) -> int:
         """Documents stored."""
         with self._database.read() as connection:
             return size_of(connection, "fingerprint")
+
+    def _withdraw(self, connection: sqlite3.Connection, document_key: Key, not_before_ms: Millis) -> None:
+        """Fetches of a document from before a time are stale from now on; only so many documents are remembered."""
+        raised = connection.execute(
+            "UPDATE withdrawn SET not_before_ms = max(not_before_ms, ?) WHERE document_key = ?",
+            (not_before_ms, document_key),
+        )
+        if raised.rowcount:
+            return
+        connection.execute("INSERT INTO withdrawn VALUES (?, ?)", (document_key, not_before_ms))
+        add_size(connection, "withdrawn", 1)
+        if size_of(connection, "withdrawn") > self._withdrawn_max:
+            connection.execute(
+                "DELETE FROM withdrawn"
+                " WHERE document_key = (SELECT document_key FROM withdrawn ORDER BY not_before_ms LIMIT 1)"
+            )
+            add_size(connection, "withdrawn", -1)
+
+
+def _is_withdrawn(connection: sqlite3.Connection, asked: Fingerprint) -> bool:
+    select = "SELECT 1 FROM withdrawn WHERE document_key = ? AND not_before_ms > ?"
+    return connection.execute(select, (asked.document_key, asked.fetched_at_ms)).fetchone() is not None
+
+
+def _readmit(connection: sqlite3.Connection, document_key: Key) -> None:
+    gone = connection.execute("DELETE FROM withdrawn WHERE document_key = ?", (document_key,))
+    add_size(connection, "withdrawn", -gone.rowcount)
 
 
 def _known(connection: sqlite3.Connection, known: tuple[Any, ...], asked: Fingerprint) -> DedupVerdict | None:

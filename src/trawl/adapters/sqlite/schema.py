@@ -112,4 +112,16 @@ _SEARCH: Final = (
     "INSERT INTO chunk_text (chunk_text, rank) VALUES ('rank', 'bm25(2.0, 1.5, 1.0)')",
 )
 
-MIGRATIONS: Final = ((*_FRONTIER, *_HOSTS, *_DOCUMENTS, *_SEARCH),)
+_WITHDRAWN: Final = (
+    "INSERT INTO size VALUES ('withdrawn', 0)",
+    "CREATE TABLE withdrawn (document_key INTEGER PRIMARY KEY, not_before_ms INTEGER NOT NULL)",
+    "CREATE INDEX withdrawn_oldest ON withdrawn (not_before_ms)",
+)
+
+_WITHDRAWN_PAGES: Final = (
+    "INSERT INTO size VALUES ('withdrawn_page', 0)",
+    """CREATE TABLE withdrawn_page (
+        seq INTEGER PRIMARY KEY, document_key INTEGER NOT NULL UNIQUE, fetched_at_ms INTEGER NOT NULL)""",
+)
+
+MIGRATIONS: Final = ((*_FRONTIER, *_HOSTS, *_DOCUMENTS, *_SEARCH), _WITHDRAWN, _WITHDRAWN_PAGES)

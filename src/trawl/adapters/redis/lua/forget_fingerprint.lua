@@ -1,5 +1,8 @@
--- The document is withdrawn, unless a newer fetch of it is stored. KEYS: meta. ARGV: prefix, tables, key, fetched at
-local known = read(ARGV[1], ARGV[3])
-if known and known.fetched > tonumber(ARGV[4]) then return 0 end
-if known then remove(ARGV[1], tonumber(ARGV[2]), ARGV[3], known) end
+-- The document is withdrawn, unless a newer fetch of it is stored. KEYS: meta. ARGV: prefix, tables, key, fetched at,
+-- most withdrawn
+local prefix, tables, key, fetched = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
+local known = read(prefix, key)
+if known and known.fetched > fetched then return 0 end
+if known then remove(prefix, tables, key, known) end
+withdraw(prefix, key, fetched + 1, tonumber(ARGV[5]))
 return 1
