@@ -22,10 +22,10 @@ _TOLD: Final = 'eval "$(.venv/bin/python -m devstack env)"; '
 
 
 def up(*, servers_only: bool) -> None:
-    """Start what does not run, each server after those that it needs; the services start together."""
+    """Start what does not run: the servers together, each after what it needs, then the services together."""
     for server in stack.servers():
         server.install()
-        _start([server])
+    _start(stack.servers())
     _make_topics()
     if not servers_only:
         _start(stack.services())

@@ -5,6 +5,7 @@ stop them. So a small process waits for the end of a pipe that only the run hold
 """
 
 import atexit
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +22,15 @@ _GUARDS: Final[list["subprocess.Popen[str]"]] = []
 
 def watch(process: Process) -> None:
     """End a process when this one has ended, however it ends. What was stopped, or runs on its own, is left alone."""
+    _tell("end", process.name, process.folder)
+
+
+def forget(folder: Path) -> None:
+    """Delete a folder when this process and those that it watches have ended."""
+    _tell("forget", "-", folder)
+
+
+def _tell(order: str, name: str, folder: Path) -> None:
     if not _GUARDS:
         guard = subprocess.Popen(
             [sys.executable, "-m", "devstack.guard"],
@@ -33,7 +43,7 @@ def watch(process: Process) -> None:
         atexit.register(_let_go, guard)
     pipe = _GUARDS[0].stdin
     assert pipe is not None
-    pipe.write(f"{process.name} {process.folder.resolve()}\n")
+    pipe.write(f"{order} {name} {folder.resolve()}\n")
     pipe.flush()
 
 
@@ -44,10 +54,13 @@ def _let_go(guard: "subprocess.Popen[str]") -> None:
 
 
 def main(lines: Iterable[str]) -> None:
-    """Read names and folders of processes until the pipe ends, then end those that still run, the last first."""
-    told = [line.rstrip("\n").split(" ", 1) for line in lines]
-    for name, folder in reversed(told):
-        Process(name, Path(folder)).stop(signal.SIGKILL)
+    """Read orders until the pipe ends, then end the processes that still run, then delete folders."""
+    orders = [line.rstrip("\n").split(" ", 2) for line in lines]
+    for order, name, folder in sorted(orders, key=lambda told: told[0]):
+        if order == "end":
+            Process(name, Path(folder)).stop(signal.SIGKILL)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

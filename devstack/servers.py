@@ -256,6 +256,10 @@ class Registry(Server):
         """A Maven artifact."""
         _ = self._home
 
+    def prepare(self) -> None:
+        """Let Kafka serve first: without it, it ends."""
+        self._kafka.start()
+
     def command(self) -> Sequence[str]:
         """One Java process."""
         jar = next(self._home.rglob("apicurio-registry-app-*-runner.jar"))

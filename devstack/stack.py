@@ -92,9 +92,9 @@ def servers() -> list[Server]:
     return [
         RedisServer(FOLDER / "redis", port("redis")),
         kafka,
-        Registry(FOLDER / "registry", port("registry"), port("registry_management"), kafka),
         OpenSearchServer(FOLDER / "opensearch", port("opensearch"), port("opensearch_transport")),
         Prometheus(FOLDER / "prometheus", port("prometheus"), {name: port(name) for name in SERVICES}),
+        Registry(FOLDER / "registry", port("registry"), port("registry_management"), kafka),
     ]
 
 

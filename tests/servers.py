@@ -1,10 +1,14 @@
 """Real servers for tests: each started when the first test asks for it, and stopped at the end of the run."""
 
+import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from devstack import guard
+from devstack.packages import PLACE
 from devstack.process import free_port
 from devstack.servers import KafkaServer, OpenSearchServer, RedisCluster, RedisServer, Registry
 
@@ -12,13 +16,18 @@ __all__ = ["KafkaServer", "OpenSearchServer", "RedisCluster", "RedisServer", "Re
 
 
 @pytest.fixture(scope="session")
-def servers_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The data of all servers. OpenSearch's plain user must be able to reach its own."""
-    folder = tmp_path_factory.mktemp("servers")
-    for path in (folder, *folder.parents):
-        if path.stat().st_mode & 0o055 != 0o055 and path.owner() != "nobody":
-            path.chmod(path.stat().st_mode | 0o011)
-    return folder
+def servers_folder() -> Iterator[Path]:
+    """The data of all servers, until the end of the run, however that ends.
+
+    Not in pytest's own temporary folder: each run that starts closes that to other users, and OpenSearch is one.
+    """
+    place = PLACE / "tests"
+    place.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(dir=place))
+    folder.chmod(0o755)
+    guard.forget(folder)
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 """The servers of `devstack`: started once, found again, stopped alone, and made of nothing but what was pinned."""
 
+import json
 import os
 import re
 import signal
@@ -16,8 +17,9 @@ import pytest
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from devstack import __main__ as command_line
-from devstack import packages, process, stack
+from devstack import guard, packages, process, stack
 from devstack.process import DevstackError, Process, free_port, is_open
+from devstack.server import answers
 from devstack.servers import KafkaServer, RedisServer
 
 CHECKOUT: Final = Path(__file__).resolve().parents[2]
@@ -167,22 +169,25 @@ def test_a_server_that_does_not_serve_in_time_is_named_with_its_log(tmp_path: Pa
 
 
 def test_servers_end_with_the_process_that_needed_them_even_if_that_is_killed(tmp_path: Path) -> None:
-    port = free_port()
+    folder, port = tmp_path / "redis", free_port()
     code = (
-        "import sys, time; from pathlib import Path; from devstack.servers import RedisServer\n"
+        "import sys, time; from pathlib import Path; from devstack import guard\n"
+        "from devstack.servers import RedisServer\n"
+        "guard.forget(Path(sys.argv[1]))\n"
         "with RedisServer(Path(sys.argv[1]), int(sys.argv[2])): print('up', flush=True); time.sleep(600)"
     )
-    command = [sys.executable, "-c", code, str(tmp_path), str(port)]
+    command = [sys.executable, "-c", code, str(folder), str(port)]
     with subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.PIPE, text=True) as run:
         assert run.stdout is not None
         assert run.stdout.readline() == "up\n"
-        server = RedisServer(tmp_path, port)
+        server = RedisServer(folder, port)
         assert server.healthy()
 
         run.send_signal(signal.SIGKILL)
 
         wait_until(lambda: server.process.pid is None)
         wait_until(lambda: not is_open(port))
+        wait_until(lambda: not folder.exists())
 
 
 async def topics(server: KafkaServer, *, make: str = "") -> set[str]:
@@ -301,12 +306,17 @@ def test_a_folder_that_a_plain_user_cannot_enter_is_told(tmp_path: Path) -> None
 
 
 @pytest.fixture
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The stack with its data and all its ports elsewhere."""
-    monkeypatch.setattr(stack, "FOLDER", tmp_path)
-    for name in stack.PORTS:
-        monkeypatch.setenv(f"DEVSTACK_{name.upper()}_PORT", str(free_port()))
-    return tmp_path
+def elsewhere(servers_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The stack with its data, where a plain user can reach it, and all its ports elsewhere."""
+    folder = servers_folder / tmp_path.name
+    folder.mkdir()
+    monkeypatch.setattr(stack, "FOLDER", folder)
+    ports: set[int] = set()
+    while len(ports) < len(stack.PORTS):
+        ports.add(free_port())
+    for name, port in zip(stack.PORTS, ports, strict=True):
+        monkeypatch.setenv(f"DEVSTACK_{name.upper()}_PORT", str(port))
+    return folder
 
 
 def test_the_command_line_shows_what_runs_and_stops_only_that(
@@ -367,3 +377,36 @@ def test_the_command_line_tells_an_error_in_one_line(
     assert command_line.main(["ps"]) == 1
     assert "devstack: DEVSTACK_KAFKA_PORT = 'many' is no port" in capsys.readouterr().err
     assert [*elsewhere.iterdir()] == []
+
+
+@pytest.mark.timeout(400)
+def test_the_whole_stack_starts_stays_when_started_again_and_stops(
+    elsewhere: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    everything = [*stack.servers(), *stack.services()]
+    for one in everything:
+        guard.watch(one.process)
+    try:
+        assert command_line.main(["up"]) == 0, capsys.readouterr().err
+        pids = {one.name: one.process.pid for one in everything}
+        assert all(one.healthy() for one in everything)
+        assert "trawl seed" in capsys.readouterr().out
+        prometheus = next(one for one in everything if one.name == "prometheus")
+        wait_until(lambda: _scraped(prometheus.url) == dict.fromkeys((str(s.port) for s in stack.services()), "up"))
+
+        assert command_line.main(["up"]) == 0
+        assert {one.name: one.process.pid for one in everything} == pids
+        assert len(re.findall("^[a-z]+ +runs already ", capsys.readouterr().out, re.MULTILINE)) == len(everything)
+    finally:
+        assert command_line.main(["down"]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [
+        one.name for one in reversed(everything)
+    ]
+    assert [port for one in everything for port in one.ports.values() if is_open(port)] == []
+    assert {path.name for path in elsewhere.iterdir()} >= set(pids)
+
+
+def _scraped(url: str) -> dict[str, str]:
+    """What Prometheus says of each target, by its port."""
+    found = json.loads(answers(f"{url}/api/v1/targets") or b"{}")["data"]["activeTargets"]
+    return {target["scrapeUrl"].split("/")[2].rpartition(":")[2]: target["health"] for target in found}
