@@ -15,6 +15,7 @@ from devstack.server import Server
 _TOPICS_SECONDS_MAX: Final = 120
 _NEXT: Final = """
 publish a seed    {told}.venv/bin/trawl seed https://docs.example.com
+search            .venv/bin/trawl search --opensearch {opensearch} how to begin
 what runs         make ps, and metrics on {prometheus}
 stop everything   make down
 """
@@ -30,8 +31,8 @@ def up(*, servers_only: bool) -> None:
     if not servers_only:
         _start(stack.services())
     elsewhere = any(stack.port(name) != port for name, port in stack.PORTS.items())
-    prometheus = f"http://127.0.0.1:{stack.port('prometheus')}"
-    _print(_NEXT.format(told=_TOLD if elsewhere else "", prometheus=prometheus))
+    urls = {server.name: server.url for server in stack.servers()}
+    _print(_NEXT.format(told=_TOLD if elsewhere else "", **urls))
 
 
 def _start(several: Sequence[Server]) -> None:

@@ -218,6 +218,7 @@ async def test_kafka_is_started_once_survives_a_kill_and_serves_as_soon_as_it_is
     assert not is_open(server.port)
 
 
+NAMED: Final = ("prometheus", "opensearch")
 POM: Final = """<project><modelVersion>4.0.0</modelVersion><groupId>t</groupId><artifactId>t</artifactId>
 <version>1</version><packaging>pom</packaging><dependencies><dependency><groupId>org.slf4j</groupId><artifactId>slf4j-api</artifactId>
 <version>1.7.36</version></dependency></dependencies><build><plugins><plugin><groupId>org.apache.maven.plugins</groupId>
@@ -390,8 +391,10 @@ def test_the_whole_stack_starts_stays_when_started_again_and_stops(
         assert command_line.main(["up"]) == 0, capsys.readouterr().err
         pids = {one.name: one.process.pid for one in everything}
         assert all(one.healthy() for one in everything)
-        assert "trawl seed" in capsys.readouterr().out
-        prometheus = next(one for one in everything if one.name == "prometheus")
+        prometheus, opensearch = (next(one for one in everything if one.name == name) for name in NAMED)
+        told = capsys.readouterr().out
+        assert "trawl seed http" in told
+        assert f"trawl search --opensearch {opensearch.url} " in told
         wait_until(lambda: _scraped(prometheus.url) == dict.fromkeys((str(s.port) for s in stack.services()), "up"))
 
         assert command_line.main(["up"]) == 0
