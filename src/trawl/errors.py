@@ -19,6 +19,7 @@ exceptions.
     │   ├── KafkaRefusedError    a broker refuses: a name, a password, a right, a size
     │   ├── TopicError           a topic is missing, or is not as the topology says
     │   └── SchemaRegistryError  the schema registry does not answer, or refuses a schema
+    ├── RecordRefusedError       a store will never take this record; others it will
     ├── BlobNotFoundError        a reference points at no blob
     ├── FetchRefusedError        a single fetch brought no page
     ├── EmbedderError            the embeddings endpoint cannot serve; nothing was lost
@@ -92,6 +93,10 @@ class TopicError(KafkaError):
 
 class SchemaRegistryError(KafkaError):
     """The schema registry does not answer, or refuses a schema as incompatible with the one before."""
+
+
+class RecordRefusedError(TrawlError):
+    """A store refuses what it was given for what it is, and will the next time; to wait would hold up all others."""
 
 
 class BlobNotFoundError(TrawlError, LookupError):

@@ -5,6 +5,7 @@ A registry maps the adapter's name to a function that opens it on a folder. Open
 state there, under a prefix made from the folder.
 """
 
+import contextlib
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -31,6 +32,7 @@ from trawl.adapters.memory import (
 )
 from trawl.adapters.opensearch import OpenSearchClient, OpenSearchPageStore, OpenSearchSearchIndex
 from trawl.adapters.opensearch import connect as connect_opensearch
+from trawl.adapters.opensearch.client import NotThereError
 from trawl.adapters.redis import (
     RedisClient,
     RedisFetchMarkers,
@@ -148,6 +150,8 @@ def _s3(folder: Path) -> Opened[BlobStore]:
 async def _deleted(client: OpenSearchClient, prefix: str) -> None:
     """A node has room for a thousand shards only."""
     await client.ask("DELETE", f"/{prefix}-*")
+    with contextlib.suppress(NotThereError):
+        await client.ask("DELETE", f"/_index_template/{prefix}-*")
 
 
 FRONTIERS: dict[str, Open[FrontierStore]] = {

@@ -15,7 +15,17 @@ from trawl.indexer.chunks import chunk_document
 from trawl.indexer.stage import IndexerStage
 from trawl.kinds import DUPLICATE_WITHDRAWAL, BlockKind, Novelty, OutcomeClass, Stage
 from trawl.ports import Chunk, Fingerprint, SearchQuery, StoredPage, Vectors
-from trawl.records import Block, Evidence, ExtractedDocument, FetchOutcome, IndexedDocument, Key, Record, UniqueDocument
+from trawl.records import (
+    Block,
+    Evidence,
+    ExtractedDocument,
+    FetchOutcome,
+    IndexedDocument,
+    Key,
+    Millis,
+    Record,
+    UniqueDocument,
+)
 from trawl.settings import IndexSettings
 
 NOW_MS = 1_000_000
@@ -64,9 +74,10 @@ class FusedPages(MemoryPageStore):
         self.fuse.burn()
         return done
 
-    async def delete(self, document_key: Key) -> None:
-        await super().delete(document_key)
+    async def delete(self, document_key: Key, *, fetched_at_ms: Millis) -> bool:
+        done = await super().delete(document_key, fetched_at_ms=fetched_at_ms)
         self.fuse.burn()
+        return done
 
 
 @dataclass
@@ -417,8 +428,49 @@ async def test_chunks_written_in_vain_are_taken_back_when_a_newer_fetch_overtook
     await world.index.upsert(chunk_document(newer, SETTINGS), await world.embedder.embed(["a", "b"]))
     world.pages = Overtaken(StoredPage(document=newer, chunks=manifest, indexed_at_ms=1))  # type: ignore[assignment]
     world.restart()
-    await world.stage.step(unique(document(1, [1, 2], fetch=6)))
+    (outcome,) = await world.stage.step(unique(document(1, [1, 2], fetch=6)))
+    assert isinstance(outcome, FetchOutcome)
+    assert (outcome.outcome, outcome.reason) == (OutcomeClass.UNCHANGED, "superseded")
     assert world.index.ids == set(manifest)
+
+
+@pytest.mark.parametrize("known_before", [True, False])
+async def test_an_older_fetch_delivered_after_the_withdrawal_stays_out(known_before: bool) -> None:
+    world = World()
+    if known_before:
+        await world.stage.step(unique(document(1, [1, 2])))
+    await world.stage.step(withdrawal(1, fetch=3))
+    (outcome,) = await world.stage.step(unique(document(1, [1, 7], fetch=2)))
+    assert isinstance(outcome, FetchOutcome)
+    assert (outcome.outcome, outcome.reason) == (OutcomeClass.UNCHANGED, "superseded")
+    assert await world.holds_exactly()
+    again = document(1, [1, 7], fetch=4)
+    await world.stage.step(unique(again))
+    assert await world.holds_exactly(again)
+
+
+class CountingPages(MemoryPageStore):
+    """A page store that counts what it is asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[tuple[str, int]] = []
+
+    async def get_many(self, document_keys: Sequence[Key]) -> dict[Key, StoredPage]:
+        self.calls.append(("get", len(document_keys)))
+        return await super().get_many(document_keys)
+
+    async def put_many(self, pages: Sequence[StoredPage]) -> list[bool]:
+        self.calls.append(("put", len(pages)))
+        return await super().put_many(pages)
+
+
+async def test_a_batch_reads_and_writes_its_pages_together() -> None:
+    world = World()
+    world.pages = pages = CountingPages()  # type: ignore[assignment]
+    world.restart()
+    await world.stage.step_batch([unique(document(key, [key])) for key in range(1, 6)])
+    assert pages.calls == [("get", 5), ("put", 0), ("put", 5)]
 
 
 async def test_an_index_of_another_model_is_refused() -> None:

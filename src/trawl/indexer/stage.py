@@ -77,28 +77,30 @@ class IndexerStage:
             self._opened = True
         results: list[Sequence[Record]] = []
         for wave in _waves(records):
-            works = [await self._plan(record) for record in wave]
-            await self._write([work for work in works if not work.superseded])
-            results += [self._results(work) for work in works]
+            stored = await self._pages.get_many([record.document.document_key for record in wave])
+            works = [self._plan(record, stored.get(record.document.document_key)) for record in wave]
+            overtaken = await self._write([work for work in works if not work.superseded])
+            results += [self._results(work, overtaken) for work in works]
         return results
 
-    async def _plan(self, record: UniqueDocument) -> _Work:
-        stored = await self._pages.get(record.document.document_key)
+    def _plan(self, record: UniqueDocument, stored: StoredPage | None) -> _Work:
         if record.novelty is Novelty.WITHDRAWN:
             return _Work(record, stored, Patch(removed=stored.chunks if stored else ()))
         chunks = chunk_document(record.document, self._settings)
         return _Work(record, stored, patch(chunks, record.document, stored))
 
-    async def _write(self, works: Sequence[_Work]) -> None:
-        for work in works:
-            if work.stored and not work.withdrawn and not work.change.empty:
-                await self._pages.put(pending(work.stored, work.change))
+    async def _write(self, works: Sequence[_Work]) -> frozenset[Key]:
+        """Bring index and pages up to date; gives the documents of which something newer was known meanwhile."""
+        await self._pages.put_many([
+            pending(work.stored, work.change)
+            for work in works
+            if work.stored and not work.withdrawn and not work.change.empty
+        ])  # fmt: skip
         await self._write_chunks([chunk for work in works for chunk in work.change.added])
         removed = [key for work in works for key in work.change.removed]
         if removed:
             await self._index.delete(removed)
-        for work in works:
-            await self._finish(work)
+        return await self._finish(works)
 
     async def _write_chunks(self, chunks: Sequence[Chunk]) -> None:
         """Embed and write chunks, at most `embed_batch_max` at a time."""
@@ -115,29 +117,40 @@ class IndexerStage:
             raise ValueError(f"{self._embedder.name} gave vectors of shape {vectors.shape}, not finite {wanted}")
         return vectors
 
-    async def _finish(self, work: _Work) -> None:
-        key = work.document.document_key
-        if work.withdrawn:
-            if work.stored:
-                await self._pages.delete(key)
-            return
-        page = StoredPage(document=work.document, chunks=work.change.manifest, indexed_at_ms=self._clock.now_ms())
-        if await self._pages.put(page):
-            await self._fingerprints.commit(key, work.document.fetch_id)
-        else:
-            await self._yield_to_newer(work)
+    async def _finish(self, works: Sequence[_Work]) -> frozenset[Key]:
+        """Store the pages with their manifests, and commit their fingerprints; gives those that were overtaken."""
+        overtaken: set[Key] = set()
+        for work in works:
+            document = work.document
+            if work.withdrawn and not await self._pages.delete(
+                document.document_key, fetched_at_ms=document.fetched_at_ms
+            ):
+                overtaken.add(document.document_key)
+        kept = [work for work in works if not work.withdrawn]
+        now_ms = self._clock.now_ms()
+        done = await self._pages.put_many(
+            [StoredPage(document=work.document, chunks=work.change.manifest, indexed_at_ms=now_ms) for work in kept]
+        )
+        for work, stored in zip(kept, done, strict=True):
+            if stored:
+                await self._fingerprints.commit(work.document.document_key, work.document.fetch_id)
+            else:
+                overtaken.add(work.document.document_key)
+                await self._yield_to_newer(work)
+        return frozenset(overtaken)
 
     async def _yield_to_newer(self, work: _Work) -> None:
-        """Another indexer stored a newer fetch meanwhile: take back the chunks that only this one wrote."""
+        """The page was withdrawn, or a newer fetch stored, meanwhile: take back the chunks that only this one wrote."""
         newer = await self._pages.get(work.document.document_key)
         wanted = frozenset(newer.chunks if newer else ())
         await self._index.delete([chunk.chunk_id for chunk in work.change.added if chunk.chunk_id not in wanted])
 
-    def _results(self, work: _Work) -> Sequence[Record]:
+    def _results(self, work: _Work, overtaken: frozenset[Key]) -> Sequence[Record]:
         """The fact, if the index changed, and the outcome, unless the duplicate gate has told it."""
+        superseded = work.superseded or work.document.document_key in overtaken
         told = work.withdrawn and work.document.withdrawal == DUPLICATE_WITHDRAWAL
-        facts = [] if work.superseded or (work.withdrawn and not work.stored) else [self._indexed(work)]
-        return [*facts, *([] if told else [self._outcome(work)])]
+        facts = [] if superseded or (work.withdrawn and not work.stored) else [self._indexed(work)]
+        return [*facts, *([] if told else [self._outcome(work, superseded=superseded)])]
 
     def _indexed(self, work: _Work) -> IndexedDocument:
         document, now_ms = work.document, self._clock.now_ms()
@@ -153,10 +166,10 @@ class IndexerStage:
             latency_ms=max(0, now_ms - document.released_at_ms) if document.released_at_ms else 0,
         )
 
-    def _outcome(self, work: _Work) -> FetchOutcome:
+    def _outcome(self, work: _Work, *, superseded: bool) -> FetchOutcome:
         document = work.document
         outcome, reason = OutcomeClass.INDEXED, ""
-        if work.superseded:
+        if superseded:
             outcome, reason = OutcomeClass.UNCHANGED, "superseded"
         elif work.withdrawn:
             outcome, reason = OutcomeClass.WITHDRAWN, document.withdrawal

@@ -31,12 +31,31 @@ class PageStore(Protocol):
         """The page, if it is indexed."""
         ...
 
-    async def put(self, page: StoredPage) -> bool:
-        """Store or replace, unless a page with a newer fetch time is there (then False)."""
+    async def get_many(self, document_keys: Sequence[Key]) -> dict[Key, StoredPage]:
+        """The pages of those documents that are indexed."""
         ...
 
-    async def delete(self, document_key: Key) -> None:
-        """Forget the page; harmless if it is not there."""
+    async def put(self, page: StoredPage) -> bool:
+        """Store or replace.
+
+        Not if a page with a newer fetch time is there, or the page was withdrawn as of this fetch time or a newer one:
+        then False.
+        """
+        ...
+
+    async def put_many(self, pages: Sequence[StoredPage]) -> list[bool]:
+        """Store or replace many, in order; for each whether it was done, as by `put`.
+
+        The call as a whole is no atomic step: after an error some may be stored.
+        """
+        ...
+
+    async def delete(self, document_key: Key, *, fetched_at_ms: Millis) -> bool:
+        """Withdraw the page as of that fetch time, unless something newer is known of it (then False).
+
+        Whether it was there or not, that it is withdrawn is remembered, so that an older fetch delivered late does not
+        bring it back; not for ever, but for the last `WITHDRAWN_MAX` documents at least or for months.
+        """
         ...
 
     def pages(self, crawl_id: str) -> AsyncIterator[StoredPage]:

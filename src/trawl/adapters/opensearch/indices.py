@@ -1,5 +1,7 @@
 """Indices by version behind an alias: made in one place, and moved from one version of their mapping to the next."""
 
+import asyncio
+from dataclasses import dataclass
 from typing import Any, Final
 
 from trawl.adapters.opensearch.client import NotThereError, OpenSearchClient
@@ -9,7 +11,9 @@ from trawl.settings import OpenSearchSettings
 PAGES_VERSION: Final = 1
 CHUNKS_VERSION: Final = 1
 _META: Final = "trawl"
-WORDS_ANALYSIS: Final = {
+_POLL_SECONDS: Final = 0.1
+_POLL_SECONDS_MAX: Final = 5.0
+_WORDS_ANALYSIS: Final = {
     "analysis": {
         "tokenizer": {"words": {"type": "pattern", "pattern": "[\\W_]+", "flags": "UNICODE_CHARACTER_CLASS"}},
         "analyzer": {
@@ -20,9 +24,17 @@ WORDS_ANALYSIS: Final = {
 """What a word is to the full-text search: letters and digits, as `trawl.adapters.words` has it."""
 
 
-def pages_mapping() -> dict[str, Any]:
-    """The mapping of documents: found by id; what is queried besides stands apart."""
-    return {
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What an index is made of; a change of it is a new version."""
+
+    mapping: dict[str, Any]
+    analysis: dict[str, Any]
+
+
+def pages_shape() -> Shape:
+    """The index of documents: found by id; what is queried besides stands apart."""
+    mapping = {
         "dynamic": "strict",
         "properties": {
             "crawl_id": {"type": "keyword"},
@@ -35,10 +47,11 @@ def pages_mapping() -> dict[str, Any]:
             "document": {"type": "binary"},
         },
     }
+    return Shape(mapping, {})
 
 
-def chunks_mapping(dimensions: int, settings: OpenSearchSettings) -> dict[str, Any]:
-    """The mapping of chunks. The engine is Lucene always: others need native libraries that a node may not have."""
+def chunks_shape(dimensions: int, settings: OpenSearchSettings) -> Shape:
+    """The index of chunks. The engine is Lucene always: others need native libraries that a node may not have."""
     keyword = {"type": "keyword", "ignore_above": 2048}
     shown = {"type": "keyword", "index": False, "doc_values": False}
     method = {
@@ -47,7 +60,7 @@ def chunks_mapping(dimensions: int, settings: OpenSearchSettings) -> dict[str, A
         "space_type": "innerproduct",
         "parameters": {"m": settings.hnsw_m, "ef_construction": settings.hnsw_ef_construction},
     }
-    return {
+    mapping = {
         "dynamic": "strict",
         "properties": {
             "document_key": keyword,
@@ -65,6 +78,7 @@ def chunks_mapping(dimensions: int, settings: OpenSearchSettings) -> dict[str, A
             "vector": {"type": "knn_vector", "dimension": dimensions, "method": method},
         },
     }
+    return Shape(mapping, _WORDS_ANALYSIS)
 
 
 class Index:
@@ -82,6 +96,11 @@ class Index:
             found = await self._client.ask("GET", f"/{self.alias}/_mapping")
         except NotThereError:
             return None
+        if len(found) != 1:
+            raise StoreError(
+                f"the alias {self.alias} at {self._client.where} names several indices: {', '.join(sorted(found))};"
+                f" leave it the one of the highest version"
+            )
         (mapping,) = found.values()
         noted: dict[str, Any] = mapping["mappings"].get("_meta", {}).get(_META, {})
         if int(noted.get("version", 0)) > self._version:
@@ -91,15 +110,14 @@ class Index:
             )
         return noted
 
-    async def create(self, mapping: dict[str, Any], analysis: dict[str, Any], **noted: Any) -> None:
-        """Make the index of this version and its alias; harmless if it is there."""
-        body = self._body(mapping, analysis, noted)
-        body["aliases"] = {self.alias: {}}
-        try:
-            await self._client.ask("PUT", f"/{self.alias}-v{self._version}", body)
-        except StoreError as error:
-            if "resource_already_exists" not in str(error):
-                raise
+    async def outdated(self) -> bool:
+        """Whether there is an index of an older version."""
+        known = await self.meta()
+        return known is not None and int(known.get("version", 0)) < self._version
+
+    async def create(self, shape: Shape, **noted: Any) -> None:
+        """Make the template and the index of this version, and its alias; harmless if it is there."""
+        await self._create(shape, noted, {"aliases": {self.alias: {}}})
 
     async def delete(self) -> None:
         """Delete the index behind the alias; harmless if there is none."""
@@ -109,48 +127,95 @@ class Index:
         except NotThereError:
             return
 
-    async def migrate(self, mapping: dict[str, Any], analysis: dict[str, Any], **noted: Any) -> bool:
+    async def migrate(self, shape: Shape, **noted: Any) -> bool:
         """Copy an older version's documents into an index of this one, and move the alias in one step; whether it did.
 
-        Writing to the old index is blocked from before the copy until the alias has moved, so a write is refused and
-        tried again rather than lost. The old index stays until someone deletes it.
+        Writing to the old index is blocked from before the copy, so a write is refused and tried again rather than
+        lost. Each step may be done twice, or by two processes at once, so a migration that was cut off is done by the
+        next call. The old index stays, closed to writes, until `delete_old`.
         """
         known = await self.meta()
         if known is None or int(known.get("version", 0)) >= self._version:
             return False
         (old,) = await self._client.ask("GET", f"/_alias/{self.alias}")
         new = f"{self.alias}-v{self._version}"
-        await self._client.ask("PUT", f"/{new}", self._body(mapping, analysis, {**known, **noted}))
+        await self._create(shape, {**known, **noted}, {})
         await self._client.ask("PUT", f"/{old}/_block/write")
-        try:
-            await self._copy(old, new)
-        except BaseException:
-            await self._client.ask("PUT", f"/{old}/_settings", {"index.blocks.write": None})
-            await self._client.ask("DELETE", f"/{new}")
-            raise
+        await self._copy(old, new)
         actions = [{"remove": {"index": old, "alias": self.alias}}, {"add": {"index": new, "alias": self.alias}}]
-        await self._client.ask("POST", "/_aliases", {"actions": actions})
+        try:
+            await self._client.ask("POST", "/_aliases", {"actions": actions})
+        except StoreError:
+            if await self.outdated():  # else another process was quicker
+                raise
         return True
 
-    async def _copy(self, old: str, new: str) -> None:
-        body = {"source": {"index": old}, "dest": {"index": new}}
-        answer = await self._client.ask("POST", "/_reindex", body, wait_for_completion="true", refresh="true")
-        if answer.get("failures"):
-            raise StoreError(f"{old} could not be copied to {new}: {str(answer['failures'])[:300]}")
+    async def delete_old(self) -> int:
+        """Delete the indices of older versions, once nobody wants to go back to them; how many."""
+        names = [f"{self.alias}-v{version}" for version in range(self._version)]
+        in_use = set(await self._client.ask("GET", f"/_alias/{self.alias}"))
+        there = [name for name in names if name not in in_use and await self._exists(name)]
+        for name in there:
+            await self._client.ask("DELETE", f"/{name}")
+        return len(there)
 
     async def refresh(self) -> None:
         """Make what was written visible to searches now."""
         await self._client.ask("POST", f"/{self.alias}/_refresh")
 
-    async def count(self) -> int:
-        """Documents in the index."""
+    async def count(self, query: dict[str, Any] | None = None) -> int:
+        """Documents in the index, or those that a query finds."""
         try:
             await self.refresh()
-            return int((await self._client.ask("GET", f"/{self.alias}/_count"))["count"])
+            body = None if query is None else {"query": query}
+            return int((await self._client.ask("POST", f"/{self.alias}/_count", body))["count"])
         except NotThereError:
             return 0
 
-    def _body(self, mapping: dict[str, Any], analysis: dict[str, Any], noted: dict[str, Any]) -> dict[str, Any]:
+    async def _exists(self, name: str) -> bool:
+        try:
+            await self._client.ask("GET", f"/{name}/_mapping")
+        except NotThereError:
+            return False
+        return True
+
+    async def _create(self, shape: Shape, noted: dict[str, Any], body: dict[str, Any]) -> None:
+        name = f"{self.alias}-v{self._version}"
+        template = {"index_patterns": [name], "template": self._body(shape, noted)}
+        await self._client.ask("PUT", f"/_index_template/{name}", template)
+        try:
+            await self._client.ask("PUT", f"/{name}", body)
+        except StoreError as error:
+            if "resource_already_exists" not in str(error):
+                raise
+
+    async def _copy(self, old: str, new: str) -> None:
+        """Copy what is not there yet; documents keep their versions."""
+        body = {
+            "source": {"index": old},
+            "dest": {"index": new, "version_type": "external"},
+            "conflicts": "proceed",
+        }
+        await self._client.ask("POST", f"/{old}/_refresh")  # a copy sees what searches see
+        task = (await self._client.ask("POST", "/_reindex", body, wait_for_completion="false"))["task"]
+        wait = _POLL_SECONDS
+        while not (state := await self._client.ask("GET", f"/_tasks/{task}"))["completed"]:
+            await asyncio.sleep(wait)
+            wait = min(2 * wait, _POLL_SECONDS_MAX)
+        failures = state.get("error") or state.get("response", {}).get("failures")
+        counts = [await self._count_of(name) for name in (old, new)]
+        if failures or counts[0] != counts[1]:
+            raise StoreError(
+                f"{old} at {self._client.where} could not be copied to {new}: {counts[1]} of {counts[0]} documents are"
+                f" there; {old} takes no writes until the migration is done by another start, or its"
+                f" index.blocks.write is lifted ({str(failures)[:300]})"
+            )
+
+    async def _count_of(self, name: str) -> int:
+        await self._client.ask("POST", f"/{name}/_refresh")
+        return int((await self._client.ask("GET", f"/{name}/_count"))["count"])
+
+    def _body(self, shape: Shape, noted: dict[str, Any]) -> dict[str, Any]:
         settings = {
             "number_of_shards": self._settings.shards,
             "number_of_replicas": self._settings.replicas,
@@ -158,4 +223,7 @@ class Index:
             "knn": True,
         }
         meta = {_META: {**noted, "version": self._version}}
-        return {"settings": {"index": settings, **analysis}, "mappings": {**mapping, "_meta": meta}}
+        return {
+            "settings": {"index": settings, **shape.analysis},
+            "mappings": {**shape.mapping, "_meta": meta},
+        }

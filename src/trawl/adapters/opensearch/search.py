@@ -1,5 +1,6 @@
 """Chunks in OpenSearch: full text (BM25) and k-NN (HNSW), fused by reciprocal rank as in the other indexes."""
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -8,9 +9,9 @@ import numpy as np
 
 from trawl.adapters.fusion import reciprocal_ranks
 from trawl.adapters.opensearch.client import NotThereError, OpenSearchClient
-from trawl.adapters.opensearch.indices import CHUNKS_VERSION, WORDS_ANALYSIS, Index, chunks_mapping
+from trawl.adapters.opensearch.indices import CHUNKS_VERSION, Index, chunks_shape
 from trawl.adapters.words import indexable, terms
-from trawl.errors import EmbedderMismatchError
+from trawl.errors import EmbedderMismatchError, StoreError
 from trawl.ports import Chunk, Hit, SearchQuery, Vectors
 from trawl.records import Key
 from trawl.settings import OpenSearchSettings
@@ -29,10 +30,13 @@ class OpenSearchSearchIndex:
         self._settings = settings
         self._refresh = refresh
         self._index = Index(client, settings, "chunks", CHUNKS_VERSION)
-        self._dimensions = 0
+        self._embedder, self._dimensions = "", 0
 
     async def open(self, embedder: str, dimensions: int) -> None:
-        """Bind the index to a model; raises EmbedderMismatchError if it holds another's vectors."""
+        """Bind the index to a model, and move it if it is of an older version.
+
+        Raises EmbedderMismatchError if it holds another model's vectors.
+        """
         known = await self._index.meta()
         if known is not None and (known.get("embedder"), known.get("dimensions")) != (embedder, dimensions):
             if await self._index.count():
@@ -44,9 +48,10 @@ class OpenSearchSearchIndex:
             await self._index.delete()
             known = None
         if known is None:
-            mapping = chunks_mapping(dimensions, self._settings)
-            await self._index.create(mapping, WORDS_ANALYSIS, embedder=embedder, dimensions=dimensions)
-        self._dimensions = dimensions
+            shape = chunks_shape(dimensions, self._settings)
+            await self._index.create(shape, embedder=embedder, dimensions=dimensions)
+        await self.migrate()
+        self._embedder, self._dimensions = embedder, dimensions
 
     async def upsert(self, chunks: Sequence[Chunk], vectors: Vectors) -> None:
         """Write chunks with their vectors, row by row; replaces equal ids."""
@@ -59,26 +64,20 @@ class OpenSearchSearchIndex:
             + msgspec.json.encode(_source(chunk, row))
             for chunk, row in zip(chunks, rows, strict=True)
         ]
-        await self._bulk(items)
+        try:
+            await self._client.bulk(items, refresh=self._refresh)
+        except NotThereError:  # somebody deleted the index meanwhile
+            await self.open(self._embedder, self._dimensions)
+            await self._client.bulk(items, refresh=self._refresh)
 
     async def delete(self, chunk_ids: Sequence[Key]) -> None:
         """Remove chunks; harmless if they are not there."""
-        await self._bulk([
+        items = [
             msgspec.json.encode({"delete": {"_index": self._index.alias, "_id": key_hex(chunk_id)}})
             for chunk_id in chunk_ids
-        ])  # fmt: skip
-
-    async def _bulk(self, items: Sequence[bytes]) -> None:
-        part: list[bytes] = []
-        size = 0
-        for item in items:
-            if part and size + len(item) > self._settings.bulk_bytes_max:
-                await self._client.bulk(part, refresh=self._refresh)
-                part, size = [], 0
-            part.append(item)
-            size += len(item)
-        if part:
-            await self._client.bulk(part, refresh=self._refresh)
+        ]
+        with contextlib.suppress(NotThereError):
+            await self._client.bulk(items, refresh=self._refresh)
 
     async def search(self, query: SearchQuery) -> Sequence[Hit]:
         """Hybrid search: full text and vectors, fused by reciprocal rank."""
@@ -88,11 +87,7 @@ class OpenSearchSearchIndex:
             searches.append(_vector_search(query))
         if not searches or query.limit <= 0:
             return []
-        try:
-            rankings = [await self._ranking(body, query.candidates) for body in searches]
-        except NotThereError:
-            return []
-        fused = reciprocal_ranks(rankings, limit=query.limit)
+        fused = reciprocal_ranks(await self._rankings(searches, query.candidates), limit=query.limit)
         chunks = await self._chunks([key for key, _ in fused])
         return [Hit(chunk=chunks[key], score=score) for key, score in fused if key in chunks]
 
@@ -102,28 +97,37 @@ class OpenSearchSearchIndex:
 
     async def migrate(self) -> bool:
         """Move the chunks into an index of this version's mapping; whether there was anything to do."""
-        known = await self._index.meta()
-        dimensions = int((known or {}).get("dimensions", 0))
-        return await self._index.migrate(chunks_mapping(dimensions, self._settings), WORDS_ANALYSIS)
+        dimensions = int((await self._index.meta() or {}).get("dimensions", 0))
+        return await self._index.migrate(chunks_shape(dimensions, self._settings))
 
-    async def _ranking(self, body: dict[str, Any], limit: int) -> list[int]:
-        body = {"size": limit, "_source": False, **body}
-        found = await self._client.ask("POST", f"/{self._index.alias}/_search", body)
-        return [_key(hit["_id"]) for hit in found["hits"]["hits"]]
+    async def _rankings(self, searches: Sequence[dict[str, Any]], limit: int) -> list[list[Key]]:
+        """What each search finds, best first; all are asked in one request."""
+        head = {"index": self._index.alias}
+        bodies = [line for body in searches for line in (head, {"size": limit, "_source": False, **body})]
+        rankings = []
+        for answer in (await self._client.ask_many("/_msearch", bodies))["responses"]:
+            if "error" in answer:
+                if answer.get("status") == 404:
+                    return []
+                raise StoreError(f"OpenSearch at {self._client.where} cannot search: {answer['error']}"[:500])
+            rankings.append([_key(hit["_id"]) for hit in answer["hits"]["hits"]])
+        return rankings
 
     async def _chunks(self, keys: Sequence[Key]) -> dict[Key, Chunk]:
         if not keys:
             return {}
-        body = {"ids": [key_hex(key) for key in keys]}
-        found = await self._client.ask("POST", f"/{self._index.alias}/_mget", body, _source_excludes="words,vector")
-        return {_key(one["_id"]): _chunk(one) for one in found["docs"] if one.get("found")}
+        ids = [key_hex(key) for key in keys]
+        found = await self._client.documents(self._index.alias, ids, _source_excludes="words,vector")
+        return {_key(one["_id"]): _chunk(one) for one in found if one["found"]}
 
     async def _check(self, vector: Vectors) -> None:
-        known = await self._index.meta()
-        if known is not None and vector.shape[1] != known.get("dimensions"):
+        if not self._dimensions:
+            known = await self._index.meta() or {}
+            self._embedder, self._dimensions = known.get("embedder", ""), known.get("dimensions", 0)
+        if self._dimensions and vector.shape[1] != self._dimensions:
             raise EmbedderMismatchError(
-                f"{self._index.alias} holds vectors of {known.get('embedder')} ({known.get('dimensions')} dimensions);"
-                f" the query has {vector.shape[1]}"
+                f"{self._index.alias} holds vectors of {self._embedder} ({self._dimensions} dimensions); the query has"
+                f" {vector.shape[1]}"
             )
 
 
