@@ -250,9 +250,10 @@ class RedisFrontierStore:
                 return None
             return called_off(known) if known.row.visits else ended(known, told)
 
+        final = [ending if ending.requeue_at_ms is None else replace(ending, requeue_at_ms=None) for ending in endings]
         changes = [
-            self._changed(replace(ending, requeue_at_ms=None), after, known)
-            for ending, known in zip(endings, rows_known, strict=True)
+            self._changed(ending, after, known)
+            for ending, known in zip(final, rows_known, strict=True)
             if known is not None
         ]
         return sum(await asyncio.gather(*changes))

@@ -43,7 +43,8 @@ class Budgets:
 
     async def policy(self, crawl_id: str) -> CrawlPolicy | None:
         """A crawl's policy, as it was a second ago at the most."""
-        await self._know([crawl_id])
+        if crawl_id not in self._policies:
+            await self._know([crawl_id])
         return self._policies[crawl_id]
 
     async def _know(self, crawl_ids: Iterable[str], *, again: bool = False) -> None:
