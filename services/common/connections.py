@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 from services.common.health import Health
-from trawl.errors import EmbedderError, KafkaError, StaleEpochError, StoreError
+from trawl.errors import EmbedderError, KafkaError, RecordRefusedError, StaleEpochError, StoreError
 from trawl.ports import Clock
 from trawl.settings import ServiceSettings
 
@@ -29,13 +29,13 @@ class Patience:
     async def until_done(self, what: str, call: Callable[[], Awaitable[T]]) -> T:
         """The answer of the call; every error that does not pass is raised at once.
 
-        StaleEpochError is raised too: another replica has the shard, so waiting would be in vain.
+        So are StaleEpochError, since another replica has the shard, and RecordRefusedError: waiting would be in vain.
         """
         attempt = 0
         while True:
             try:
                 answer = await call()
-            except StaleEpochError:
+            except (StaleEpochError, RecordRefusedError):
                 raise
             except PASSING as error:
                 attempt += 1

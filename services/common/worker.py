@@ -21,6 +21,7 @@ from services.common.connections import Patience
 from services.common.progress import Delivery, PartitionProgress
 from services.common.telemetry import Metrics
 from trawl.errors import (
+    BlobNotFoundError,
     EmbedderMismatchError,
     RecordDecodeError,
     SettingsError,
@@ -217,7 +218,7 @@ class Worker:
             return await self._patience.until_done(
                 "reading records", lambda: self._codec.decode(topic, message.value or b"")
             )
-        except (RecordDecodeError, UnknownSchemaError) as error:
+        except (RecordDecodeError, UnknownSchemaError, BlobNotFoundError) as error:
             _LOG.error("%s[%d]@%d cannot be read: %s", message.topic, message.partition, message.offset, error)
             await self._send([self._letter(message, error)])
             return None
@@ -229,6 +230,8 @@ class Worker:
         began = time.perf_counter()
         try:
             results = await self._patience.until_done("the stage's stores", lambda: self._work.step(records))
+            stepped = time.perf_counter()
+            await self._send([result for found in results for result in found])
         except FATAL:
             raise
         except Exception as error:  # noqa: BLE001 - the shell turns a stage's bug into dead letters, one by one
@@ -238,8 +241,7 @@ class Worker:
                 return
             await self._failed(*decoded[0], error)
             return
-        self._metrics.step_seconds.observe(time.perf_counter() - began)
-        await self._send([result for found in results for result in found])
+        self._metrics.step_seconds.observe(stepped - began)
         if self._work.done is not None:
             await self._work.done(records)
         for message, _ in decoded:

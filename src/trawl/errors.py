@@ -16,10 +16,11 @@ exceptions.
     │   └── StaleEpochError      this owner's lease of a shard was taken over
     ├── KafkaError               Kafka or its schema registry cannot serve; nothing was lost
     │   ├── KafkaUnavailableError  no broker answers
-    │   ├── KafkaRefusedError    a broker refuses: a name, a password, a right, a size
+    │   ├── KafkaRefusedError    a broker refuses: a name, a password, a right
     │   ├── TopicError           a topic is missing, or is not as the topology says
     │   └── SchemaRegistryError  the schema registry does not answer, or refuses a schema
     ├── RecordRefusedError       a store will never take this record; others it will
+    │   └── RecordTooLargeError  a record is larger than a topic takes
     ├── BlobNotFoundError        a reference points at no blob
     ├── FetchRefusedError        a single fetch brought no page
     ├── EmbedderError            the embeddings endpoint cannot serve; nothing was lost
@@ -84,7 +85,7 @@ class KafkaUnavailableError(KafkaError):
 
 
 class KafkaRefusedError(KafkaError):
-    """A broker refuses a request: the name or password, the right to a topic or group, or the size of a record."""
+    """A broker refuses a request: the name or password, or the right to a topic or group."""
 
 
 class TopicError(KafkaError):
@@ -97,6 +98,10 @@ class SchemaRegistryError(KafkaError):
 
 class RecordRefusedError(TrawlError):
     """A store refuses what it was given for what it is, and will the next time; to wait would hold up all others."""
+
+
+class RecordTooLargeError(RecordRefusedError, KafkaError):
+    """A record without a part that could travel by reference is over `kafka.record_bytes_max`, or the topic's limit."""
 
 
 class BlobNotFoundError(TrawlError, LookupError):

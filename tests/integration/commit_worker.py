@@ -25,6 +25,7 @@ from trawl.pipeline import Topic
 from trawl.settings import Settings
 
 SLOW = b"slow"
+SLOW_SECONDS = 10.0
 
 
 class Raw:
@@ -44,7 +45,7 @@ class Raw:
 
 async def step(records: Sequence[Any]) -> list[Sequence[Any]]:
     for record in records:
-        await asyncio.sleep(3.0 if record.startswith(SLOW) else random.expovariate(1 / 0.03))
+        await asyncio.sleep(SLOW_SECONDS if record.startswith(SLOW) else random.expovariate(1 / 0.03))
     return [[record] for record in records]
 
 

@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from itertools import pairwise
 
@@ -35,6 +36,25 @@ SLOW = with_politeness(QUICK, delay_seconds=0.3)
 
 def serve(web: FakeWeb, pages: Mapping[str, object], host: str = HOST) -> None:
     web.add(Site(host, {"/good": PAGE, **pages}))  # type: ignore[dict-item]
+
+
+@asynccontextmanager
+async def slow_to_connect(port: int, seconds: float) -> AsyncIterator[int]:
+    """A port behind which the other is, each new connection held up."""
+
+    async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65_536):
+            writer.write(data)
+        writer.close()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(seconds)
+        onward_reader, onward = await asyncio.open_connection("127.0.0.1", port)
+        await asyncio.gather(pump(reader, onward), pump(onward_reader, writer), return_exceptions=True)
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    yield server.sockets[0].getsockname()[1]
+    server.close()
 
 
 # Pages
@@ -462,6 +482,17 @@ def record_addresses(rig: Rig) -> list[str]:
 
 
 # Politeness
+
+
+async def test_the_gap_counts_from_when_a_request_left_not_from_when_its_connection_was_begun(
+    fake_web: FakeWeb,
+) -> None:
+    serve(fake_web, {"/one": PAGE, "/two": PAGE})
+    settings = with_fetch(SLOW, ca_file=str(fake_web.ca_file))
+    async with slow_to_connect(fake_web.https_port, 0.4) as port, Rig(fake_web, settings) as rig:
+        await rig.page(f"https://{HOST}:{port}/one")
+        await rig.page(f"https://{HOST}:{port}/two")
+    assert min(fake_web.gaps(HOST)) >= 0.29
 
 
 async def test_starts_on_one_host_keep_their_gap_and_say_so(fake_web: FakeWeb) -> None:

@@ -20,9 +20,9 @@ from tools.freeze import sample
 from trawl.adapters.blobs import FileBlobStore
 from trawl.adapters.kafka import open_codec
 from trawl.errors import (
-    KafkaRefusedError,
     KafkaUnavailableError,
     RecordDecodeError,
+    RecordTooLargeError,
     SettingsError,
     TopicError,
 )
@@ -342,17 +342,17 @@ async def test_a_missing_topic_is_told_with_what_to_do(kafka_server: KafkaServer
 async def test_a_record_over_the_limit_is_refused_with_the_settings_to_change(kafka_server: KafkaServer) -> None:
     settings = settings_for(kafka_server, record_bytes_max=100_000)
     async with topics_of(settings), sending(settings) as (_, producer):
-        with pytest.raises(KafkaRefusedError, match=r"kafka\.record_bytes_max"):
+        with pytest.raises(RecordTooLargeError, match=r"kafka\.record_bytes_max"):
             await producer.send([Seed(url="http://a.test/", tags=("x" * 200_000,))])
         # what a client with other settings sends, the broker refuses, and other records go on
         async with sending(replace(settings, record_bytes_max=1_900_000)) as (_, bold):
-            with pytest.raises(KafkaRefusedError, match=r"max\.message\.bytes"):
+            with pytest.raises(RecordTooLargeError, match=r"max\.message\.bytes"):
                 await bold.send(
                     [Seed(url="http://a.test/"), Seed(url="http://a.test/", tags=(os.urandom(500_000).hex(),))]
                 )
-            await bold.send([Seed(url="http://b.test/")])
+            await bold.send([Seed(url="http://b.test/")] * 64)  # to every partition, that of the refused one too
         found = await messages_on(settings, "trawl.seeds")
-        assert Counter(b"b.test" in message.value for message in found)[True] == 1
+        assert Counter(b"b.test" in message.value for message in found)[True] == 64
 
 
 async def test_a_protocol_that_does_not_exist_is_a_setting_to_change(kafka_server: KafkaServer) -> None:

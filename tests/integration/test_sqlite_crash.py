@@ -132,7 +132,9 @@ AGREEMENTS = {
     "template": """SELECT t.template FROM template t LEFT JOIN request r ON r.template = t.template
         GROUP BY t.template HAVING t.admitted < count(r.seq) OR t.duplicates > t.results""",
     "size": """SELECT name, count FROM size WHERE count <> CASE name WHEN 'page' THEN (SELECT count(*) FROM page)
-        WHEN 'chunk' THEN (SELECT count(*) FROM chunk) ELSE (SELECT count(*) FROM fingerprint) END""",
+        WHEN 'chunk' THEN (SELECT count(*) FROM chunk) WHEN 'fingerprint' THEN (SELECT count(*) FROM fingerprint)
+        WHEN 'withdrawn' THEN (SELECT count(*) FROM withdrawn)
+        WHEN 'withdrawn_page' THEN (SELECT count(*) FROM withdrawn_page) ELSE -1 END""",
     "vector": "SELECT seq FROM chunk WHERE seq NOT IN (SELECT seq FROM vector) UNION ALL"
     " SELECT seq FROM vector WHERE seq NOT IN (SELECT seq FROM chunk)",
     "spill": "SELECT min(seq), max(seq), count(*) FROM spill HAVING count(*) <> max(seq) - min(seq) + 1",

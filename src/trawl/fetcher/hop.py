@@ -35,6 +35,8 @@ _UNREACHED: Final = frozenset({"connect_failed", "connect_timeout"})
 """Failures after which another address of the host may answer."""
 _UNREACHED_MS: Final = 600_000
 """For so long an address that could not be connected to is tried after the host's others."""
+_CONNECT_MS: Final = 10
+"""A connection that is there sooner delays nothing worth a write."""
 _HOSTS_MAX: Final = 65_536
 _PERMIT_MARGIN_MS: Final = 30_000
 
@@ -145,6 +147,7 @@ class Hops:
                 total_seconds_max=wish.total_seconds_max,
             )
             answer = await self._http.fetch(request)
+            await self._connected(host, answer, started_ms, interval)
             asked = None
             if self._reached(host, address, answer) or is_last:
                 asked = await self._learn(host, answer)  # before the permit is free: nobody may slip in before a block
@@ -267,6 +270,16 @@ class Hops:
         return now, slot.gap_actual_ms if before is None else now - before
 
     # After
+
+    async def _connected(
+        self, host: str, answer: HttpResponse | HttpFailure, started_ms: Millis, interval: int
+    ) -> None:
+        """A connection that took long made the request late: the gap after it counts from when it was really sent."""
+        if not interval or not isinstance(answer, HttpResponse) or answer.connect_ms < _CONNECT_MS:
+            return
+        sent_ms = started_ms + round(answer.connect_ms)
+        self._starts.put(host, max(sent_ms, self._starts.get(host) or 0))
+        await self._politeness.block(_host_key(host), sent_ms + interval)
 
     async def _learn(self, host: str, answer: HttpResponse | HttpFailure) -> int | None:
         """Teach the politeness store; how long the server asked to be left alone, if it did."""

@@ -8,7 +8,14 @@ from typing import Any, Final
 from aiokafka import errors as broker
 from aiokafka.conn import collect_hosts, create_conn
 
-from trawl.errors import KafkaError, KafkaRefusedError, KafkaUnavailableError, SettingsError, TopicError
+from trawl.errors import (
+    KafkaError,
+    KafkaRefusedError,
+    KafkaUnavailableError,
+    RecordTooLargeError,
+    SettingsError,
+    TopicError,
+)
 from trawl.settings import KafkaSettings
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -83,7 +90,7 @@ def named_errors(settings: KafkaSettings, what: str) -> Iterator[None]:
     except broker.UnknownTopicOrPartitionError as error:
         raise TopicError(f"{what}: a topic is missing at {servers}; make the topics with `trawl topics`") from error
     except (broker.MessageSizeTooLargeError, broker.RecordListTooLargeError) as error:
-        raise KafkaRefusedError(
+        raise RecordTooLargeError(
             f"{what}: a record is larger than Kafka at {servers} takes ({error}); raise max.message.bytes of the topic"
             f" to kafka.record_bytes_max, or lower kafka.inline_bytes_max"
         ) from error

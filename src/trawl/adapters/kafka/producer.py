@@ -38,7 +38,7 @@ class RecordProducer:
         producer = AIOKafkaProducer(
             **client_options(self._settings),
             acks="all",
-            enable_idempotence=True,
+            enable_idempotence=False,  # else it tries for ever and tells nobody, and one refused batch ends all others
             compression_type="zstd",
             linger_ms=int(1000 * self._settings.linger_seconds),
             max_batch_size=min(BATCH_BYTES_MAX, self._settings.record_bytes_max),

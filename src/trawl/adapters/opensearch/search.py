@@ -110,7 +110,9 @@ class OpenSearchSearchIndex:
                 if answer.get("status") == 404:
                     return []
                 raise StoreError(f"OpenSearch at {self._client.where} cannot search: {answer['error']}"[:500])
-            rankings.append([_key(hit["_id"]) for hit in answer["hits"]["hits"]])
+            hits = answer["hits"]["hits"]
+            hits.sort(key=lambda hit: (-hit["_score"], hit["_id"]))  # ties alike, whatever segment or replica answered
+            rankings.append([_key(hit["_id"]) for hit in hits])
         return rankings
 
     async def _chunks(self, keys: Sequence[Key]) -> dict[Key, Chunk]:

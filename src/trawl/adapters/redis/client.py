@@ -6,7 +6,7 @@ import logging
 import re
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from functools import cached_property
 from importlib import resources
 from typing import Any, Final, TypeAlias
@@ -26,6 +26,8 @@ _POOL_SECONDS: Final = 60.0
 """A command waits this long for one of the connections to be free."""
 _SKEW_SECONDS_MAX: Final = 1.0
 """A clock that differs by more from the server's would break the gaps that replicas keep between fetches."""
+_LOST: Final = (exceptions.RedisError, OSError, TimeoutError, AttributeError)
+"""What a command raises when its connection is lost; AttributeError is redis-py's, when another command closed it."""
 
 Argument: TypeAlias = bytes | str | int | float
 Call: TypeAlias = tuple[Sequence[str], Sequence[Argument]]
@@ -57,6 +59,7 @@ class RedisClient:
     def __init__(self, settings: RedisSettings) -> None:
         self._settings = settings
         self._redis = _open(settings)
+        self._free = asyncio.Semaphore(settings.connections_max)
 
     def key(self, tag: str, name: str) -> str:
         """A key; all keys of one tag lie on one node of a cluster, so that one script may touch them."""
@@ -64,7 +67,7 @@ class RedisClient:
 
     async def run(self, script: Script, keys: Sequence[str], arguments: Sequence[Argument]) -> Any:
         """Run a script as one atomic step; raises StoreError."""
-        with self._named():
+        async with self._connection():
             try:
                 return await self._redis.evalsha(script.digest, len(keys), *keys, *arguments)
             except exceptions.NoScriptError:
@@ -84,7 +87,7 @@ class RedisClient:
             return list(await asyncio.gather(*(self._attempt(script, call) for call in calls)))
         if len(calls) < 2:
             return [await self._attempt(script, call) for call in calls]
-        with self._named():
+        async with self._connection():
             answers = await self._piped(script, calls)
             if any(isinstance(answer, exceptions.NoScriptError) for answer in answers):
                 await self._redis.script_load(script.text)
@@ -115,14 +118,14 @@ class RedisClient:
 
     async def ask(self, *words: Argument) -> Any:
         """The answer to one command; its first key decides the node of a cluster."""
-        with self._named():
+        async with self._connection():
             return await self._redis.execute_command(*words)
 
     async def ask_all(self, commands: Sequence[Sequence[Argument]]) -> list[Any]:
         """The answers to several commands in one round trip; together they are not atomic."""
         if not commands:
             return []
-        with self._named():
+        async with self._connection():
             pipe = self._redis.pipeline(transaction=False) if not self._settings.cluster else self._redis.pipeline()
             for words in commands:
                 pipe.execute_command(*words)
@@ -173,6 +176,13 @@ class RedisClient:
         found = next(iter(answer.values())) if isinstance(answer, dict) else answer
         return int(found[0]), int(found[1])
 
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[None]:
+        """One of the connections: a client of a cluster does not wait for one, it fails if all are taken."""
+        async with self._free:
+            with self._named():
+                yield
+
     @contextmanager
     def _named(self) -> Iterator[None]:
         """Raise what the client raises as the StoreError that says what to do."""
@@ -187,7 +197,7 @@ class RedisClient:
             raise StoreError(f"Redis at {where} refuses the name or password in redis.url: {error}") from error
         except exceptions.ResponseError as error:
             raise _of_answer(where, error) from error
-        except (exceptions.RedisError, OSError, TimeoutError) as error:
+        except _LOST as error:
             raise StoreError(
                 f"Redis does not answer at {where}: {error or type(error).__name__}; is it running, and is redis.url"
                 f" right?"
@@ -207,7 +217,8 @@ def _open(settings: RedisSettings) -> Any:
     }
     try:
         if settings.cluster:
-            return RedisCluster.from_url(settings.url, **options)
+            # After a few moved slots it would close the connections that others are using; each MOVED says enough.
+            return RedisCluster.from_url(settings.url, reinitialize_steps=0, **options)
         pool = BlockingConnectionPool.from_url(settings.url, timeout=_POOL_SECONDS, **options)
         return Redis.from_pool(pool)
     except (ValueError, exceptions.RedisError) as error:
