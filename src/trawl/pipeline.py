@@ -1,9 +1,7 @@
 """The topology: which record travels on which topic, by which key, from whom to whom. The whole flow, in one table.
 
-                                              control (user -> every stage)
-                                                        :
      user ── seeds ──> ┌──────────┐ <──────────────── outcomes ────────────────────────────┐
-                       │ FRONTIER │                                                        │
+     user ─ control ─> │ FRONTIER │                                                        │
         ┌─ discovered >└──────────┘── changes (crawl finished) ──> anyone                  │
         │               │  │    └── documents (withdrawals) ─────────────────┐             │
         │   fetch-tasks │  │ render-tasks                                   │             │
@@ -160,7 +158,8 @@ TOPICS: Final = (
           producers=(_FRONTIER, _DEDUP), consumers=(_ANYONE,), retention_hours=30 * DAY,
           note="crawl id where an event is about no document"),
     Topic(name="trawl.control", record=CrawlControl, key=CRAWL,
-          producers=(_USER,), consumers=STAGES, retention_hours=0, partitions=1, compacted=True),
+          producers=(_USER,), consumers=(_FRONTIER,), retention_hours=0, partitions=1, compacted=True,
+          note="what the frontier no longer releases reaches no other stage"),
     Topic(name="trawl.dead-letters", record=DeadLetter, key=ORIGINAL,
           producers=STAGES, consumers=(_ANYONE,), retention_hours=30 * DAY, partitions=1,
           note="listed, inspected and replayed by people"),

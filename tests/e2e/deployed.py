@@ -3,18 +3,21 @@
 import asyncio
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeAlias
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 
+from devstack.server import ask
 from tests.servers import KafkaServer, OpenSearchServer, RedisServer
 from trawl.adapters.blobs import FileBlobStore
 from trawl.adapters.kafka import RecordCodec, RecordProducer, Topics, open_codec
@@ -56,8 +59,7 @@ class Deployment:
     ) -> None:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("TRAWL_")}
         prefix = f"e{random.randrange(10**9)}"
-        self.environment = {
-            **kept,
+        self.variables = {
             **QUICK,
             "TRAWL_KAFKA_BOOTSTRAP_SERVERS": kafka.bootstrap,
             "TRAWL_KAFKA_GROUP_PREFIX": prefix,
@@ -69,16 +71,17 @@ class Deployment:
             "TRAWL_BLOBS_URL": f"file:{folder / 'blobs'}",
             **variables,
         }
+        self.environment = {**kept, **self.variables}
         self.folder = folder
         self.settings = load({}, self.environment)
         self.processes: list[tuple[str, subprocess.Popen[bytes]]] = []
 
-    def start(self, *stages: str) -> None:
-        """Start a process of each stage."""
+    def start(self, *stages: str, module: str = "services.{}") -> None:
+        """Start a process of each stage, from its own module or another."""
         for stage in stages or STAGES:
             with (self.folder / f"{stage}.log").open("ab") as log:
                 process = subprocess.Popen(
-                    [sys.executable, "-m", f"services.{stage}"], cwd=ROOT, env=self.environment, stderr=log
+                    [sys.executable, "-m", module.format(stage)], cwd=ROOT, env=self.environment, stderr=log
                 )
             self.processes.append((stage, process))
 
@@ -88,6 +91,29 @@ class Deployment:
         self.processes.remove(found)
         found[1].send_signal(number)
         found[1].wait(60)
+
+    def where(self, stage: str) -> str:
+        """The URL under which the stage's latest process tells of itself; fails if its log does not say."""
+        found = re.findall(r"metrics and health on (http://[0-9.:]+)", (self.folder / f"{stage}.log").read_text())
+        assert found, self.log()
+        return str(found[-1])
+
+    def ready(self, stage: str) -> tuple[int, str]:
+        """The status and the text that the stage's latest process answers to `/readyz`; status 0 without an answer."""
+        status, body = ask(f"{self.where(stage)}/readyz")
+        return status, body.decode()
+
+    def memory_bytes(self) -> dict[str, int]:
+        """By stage what its processes and those that they started hold in memory."""
+        rows = [
+            line.split() for line in subprocess.check_output(("ps", "-eo", "pid=,ppid=,rss="), text=True).splitlines()
+        ]
+        found: Counter[str] = Counter()
+        for stage, process in self.processes:
+            family = {process.pid}
+            family |= {int(pid) for pid, parent, _ in rows if int(parent) == process.pid}
+            found[stage] += 1024 * sum(int(size) for pid, _, size in rows if int(pid) in family)
+        return dict(found)
 
     def close(self) -> None:
         """End all that still run."""
@@ -101,6 +127,10 @@ class Deployment:
         """The ends of the services' logs."""
         files = [self.folder / f"{stage}.log" for stage in STAGES]
         return "\n".join(f"{file.name}: {file.read_text()[-1500:]}" for file in files if file.exists())
+
+
+Deploy: TypeAlias = Callable[..., Deployment]
+"""Makes a deployment with these variables."""
 
 
 class Bystander:

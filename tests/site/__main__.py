@@ -30,6 +30,7 @@ KINDS: Mapping[str, tuple[str, Maker]] = {
     "misbehaving": ("bad.test", lambda host, _n, _data: [misbehaving(host)]),
     "robots": ("robots.test", lambda domain, _n, _data: robots.sites(domain)),
     "tiny": ("tiny.test", lambda host, n, _data: [tiny(host, n or 2_000)]),
+    "tiny-delay": ("tiny.test", lambda host, n, _data: [tiny(host, n or 100, crawl_delay_seconds=1)]),
     "archive": ("", lambda _host, _n, data: archive(data)),
     "onesite": ("onesite.test", lambda host, n, data: [onesite(data, host, pages_max=n)]),
     "onesite-generated": ("onesite.test", lambda host, n, _data: [onesite_generated(n or 2_000, host)]),

@@ -67,7 +67,7 @@ DESIGN = {
     "trawl.unique": ("UniqueDocument", "document key", "dedup", "indexer"),
     "trawl.indexed": ("IndexedDocument", "document key", "indexer", "anyone"),
     "trawl.changes": ("ChangeEvent", "document key", "frontier, dedup", "anyone"),
-    "trawl.control": ("CrawlControl", "crawl id", "user", ALL_STAGES),
+    "trawl.control": ("CrawlControl", "crawl id", "user", "frontier"),
     "trawl.dead-letters": ("DeadLetter", "as original", ALL_STAGES, "anyone"),
 }
 
@@ -177,7 +177,7 @@ def test_what_a_stage_sends_somebody_reads_and_every_stage_is_reached_from_the_u
         reached |= {
             reader
             for topic in TOPICS
-            if topic.name != "trawl.control" and reached & set(topic.producers)
+            if reached & set(topic.producers)
             for reader in topic.consumers
         }
     assert reached == {*Outside, *Stage}
@@ -187,8 +187,7 @@ def test_every_stage_but_the_frontier_tells_the_frontier_what_became_of_a_fetch(
     for stage in Stage:
         assert (TOPIC["trawl.outcomes"] in written_by(stage)) == (stage is not Stage.FRONTIER)
         assert TOPIC["trawl.dead-letters"] in written_by(stage)
-        assert TOPIC["trawl.control"] in read_by(stage)
-    assert [topic.name for topic in read_by(Stage.INDEXER)] == ["trawl.unique", "trawl.control"]
+    assert [topic.name for topic in read_by(Stage.INDEXER)] == ["trawl.unique"]
 
 
 def test_a_stage_makes_only_records_that_it_may_send() -> None:

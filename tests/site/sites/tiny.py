@@ -6,14 +6,14 @@ from tests.site.responders.prose import sentences, title
 
 BRANCHES = 10
 PAGES_MAX = 200_000
-_ROBOTS = Reply(body=b"User-agent: *\nAllow: /\n", content_type="text/plain; charset=utf-8")
 
 
-def tiny(host: str = "tiny.test", n: int = 2_000) -> Site:
+def tiny(host: str = "tiny.test", n: int = 2_000, *, crawl_delay_seconds: int = 0) -> Site:
     """`n` pages of about 1 kB: `/` and `/n/1` to `/n/<n-1>`.
 
     Page i links to its children 10i+1 … 10i+10 (a tree in which all are reachable within log10(n)+1 clicks), to its
-    parent and to one page far away. Texts are distinct and the same on every run.
+    parent and to one page far away. Texts are distinct and the same on every run. robots.txt allows everything, and may
+    ask for a Crawl-delay.
     """
     if not 1 <= n <= PAGES_MAX:
         raise ValueError(f"a tiny site has 1 to {PAGES_MAX} pages, not {n}")
@@ -25,7 +25,9 @@ def tiny(host: str = "tiny.test", n: int = 2_000) -> Site:
             return NOT_FOUND
         return _page(number, n)
 
-    return Site(host, {"/robots.txt": _ROBOTS, "/": lambda _: _page(0, n), "/n/*": page})
+    rules = "User-agent: *\nAllow: /\n" + (f"Crawl-delay: {crawl_delay_seconds}\n" if crawl_delay_seconds else "")
+    robots = Reply(body=rules.encode(), content_type="text/plain; charset=utf-8")
+    return Site(host, {"/robots.txt": robots, "/": lambda _: _page(0, n), "/n/*": page})
 
 
 def tiny_paths(n: int) -> list[str]:
