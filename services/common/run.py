@@ -10,7 +10,7 @@ import time
 import tomllib
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,11 +18,12 @@ from services.common.connections import Patience
 from services.common.consumer import Consumer, OnAssigned
 from services.common.health import Health
 from services.common.telemetry import Metrics, TelemetryServer
+from services.common.watch import Watch
 from services.common.worker import Producer, Work, Worker
 from trawl.adapters.blobs import open_blobs
 from trawl.adapters.clocks import SystemClock
 from trawl.adapters.kafka import RecordProducer, Topics, open_codec
-from trawl.errors import TrawlError
+from trawl.errors import KafkaUnavailableError, TrawlError
 from trawl.kinds import Stage
 from trawl.ports import BlobStore, Clock
 from trawl.settings import Settings, load
@@ -41,6 +42,8 @@ class Context:
     health: Health
     metrics: Metrics
     patience: Patience
+    watch: Watch
+    """What the service cannot do without is added here."""
     producer: Producer
     blobs: BlobStore
     exit: AsyncExitStack
@@ -105,9 +108,11 @@ async def _start(
 ) -> tuple[Service, Worker, Consumer]:
     """Open all connections; each is waited for, and readiness says for which."""
     blobs = open_blobs(settings.blobs, Path.cwd())
+    watch = Watch(health, clock, settings.service.check_seconds)
     topics = Topics(settings.kafka)
     exit_.push_async_callback(topics.close)
     await patience.until_done("the topics", topics.require)
+    watch.add("the topics", lambda: _require(topics))
     codec = await patience.until_done("the schema registry", lambda: open_codec(settings.kafka, blobs=blobs))
     exit_.push_async_callback(codec.close)
     producer = RecordProducer(settings.kafka, codec)
@@ -119,14 +124,25 @@ async def _start(
         health=health,
         metrics=metrics,
         patience=patience,
+        watch=watch,
         producer=producer,
         blobs=blobs,
         exit=exit_,
     )
     service = await build(context)
+    service = replace(service, loops=(*service.loops, watch.run))
     worker = Worker(service.work, codec, producer, patience, metrics, clock)
     consumer = Consumer(service.work, worker, settings.kafka, on_assigned=service.on_assigned)
     return service, worker, consumer
+
+
+async def _require(topics: Topics) -> None:
+    """Raise KafkaError unless all topics are as they must be; after a failure the next look connects anew."""
+    try:
+        await topics.require()
+    except KafkaUnavailableError:
+        await topics.close()
+        raise
 
 
 async def _run(

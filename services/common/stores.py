@@ -12,6 +12,7 @@ async def redis(context: Context) -> RedisClient:
     client = connect_redis(context.settings.redis)
     context.exit.push_async_callback(client.close)
     await context.patience.until_done("Redis", client.check)
+    context.watch.add("Redis", client.check)
     return client
 
 
@@ -20,4 +21,5 @@ async def opensearch(context: Context) -> OpenSearchClient:
     client = connect_opensearch(context.settings.opensearch)
     context.exit.push_async_callback(client.close)
     await context.patience.until_done("OpenSearch", client.check)
+    context.watch.add("OpenSearch", client.check)
     return client

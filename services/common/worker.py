@@ -98,7 +98,7 @@ class Work:
     in_flight_max: int = 256
     """Records under way; no further ones are taken then."""
     done: Callable[[Sequence[Record]], Awaitable[None]] | None = None
-    """Told records whose results were acknowledged."""
+    """Told records whose results were acknowledged; told again after an error that passes."""
 
 
 async def one_by_one(
@@ -243,7 +243,8 @@ class Worker:
             return
         self._metrics.step_seconds.observe(stepped - began)
         if self._work.done is not None:
-            await self._work.done(records)
+            done = self._work.done
+            await self._patience.until_done("the stage's stores", lambda: done(records))
         for message, _ in decoded:
             self._ended(message, "done")
 

@@ -41,8 +41,8 @@ class Fetching:
         """Remember tasks whose results are with Kafka."""
         for record in records:
             if isinstance(record, FetchTask) and _try_of(record) in self._brought:
-                self._brought.discard(_try_of(record))
                 await self._markers.mark(_try_of(record))
+                self._brought.discard(_try_of(record))
 
 
 def _is_final(record: Record) -> bool:

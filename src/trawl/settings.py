@@ -414,6 +414,8 @@ class ServiceSettings:
     """The first wait after a server did not answer, doubling each time."""
     retry_seconds_max: float = 15.0
     """The longest such wait."""
+    check_seconds: float = 15.0
+    """Between two looks at whether topics, Redis and OpenSearch are as they must be, work or none."""
     stop_seconds_max: float = 20.0
     """What is under way when a process is asked to stop may take this long."""
     log_level: str = "info"
@@ -488,7 +490,7 @@ _POSITIVE: Final = {
     "embed": ("batch_max", "timeout_seconds", "attempts_max", "retry_seconds_max"),
     "service": (
         "in_flight_max", "batch_max", "release_max", "outstanding_max", "tick_seconds", "retry_seconds",
-        "retry_seconds_max", "stop_seconds_max",
+        "retry_seconds_max", "check_seconds", "stop_seconds_max",
     ),
 }  # fmt: skip
 """Settings of which zero would let nothing through, wait for ever, or mean no limit at all."""
