@@ -80,6 +80,10 @@ bench-extract: setup ## Measure extraction quality and speed; one JSON line per 
 bench-fetch: setup ## Measure the fetcher; one JSON line each
 	@$(RUN) -m bench.fetch $(ARGS)
 
+.PHONY: bench-services
+bench-services: setup ## Crawl one site through the whole stack and embedded; one JSON line
+	@$(RUN) -m bench.services $(ARGS)
+
 .PHONY: up
 up: setup ## Start the whole stack as local processes: Kafka, registry, Redis, OpenSearch, Prometheus, five services
 	@$(RUN) -m devstack up $(ARGS)
@@ -98,7 +102,8 @@ logs: ## Show the ends of the logs [NAME=fetcher]
 
 .PHONY: test-e2e
 test-e2e: setup ## Run the proofs over real servers
-	@$(RUN) -m pytest tests/e2e/test_services.py tests/integration/test_worker_commit.py $(ARGS)
+	@$(RUN) -m pytest tests/e2e/test_services*.py tests/integration/test_worker_commit.py \
+		tests/integration/test_kafka_schemas.py $(ARGS)
 
 .PHONY: soak
 soak: setup ## Run the long tests

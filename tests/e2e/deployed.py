@@ -221,6 +221,8 @@ class Bystander:
             while any([await consumer.position(place) < ends[place] for place in places]):
                 for batch in (await consumer.getmany(timeout_ms=500)).values():
                     for message in batch:
+                        if message.value is None:  # the note that a dead letter was sent again
+                            continue
                         found += await self.codec.decode(TOPIC[topic], message.value)
             return found
         finally:

@@ -104,7 +104,7 @@ async def test_a_body_at_the_cap_travels_by_reference_and_one_over_it_is_an_outc
             assert (html_of.size_bytes, html_of.inline, bool(html_of.ref)) == (cap, b"", True)
             outcomes = [one for one in await look.records("trawl.outcomes") if isinstance(one, FetchOutcome)]
             (over,) = [one for one in outcomes if one.url == "http://large.test/over" and one.terminal]
-            assert (over.outcome, over.reason) == (OutcomeClass.FAILED, "body_too_large")
+            assert (over.outcome, over.reason) == (OutcomeClass.FAILED, "wire_too_large")
             assert await letters_of(look) == []
 
 

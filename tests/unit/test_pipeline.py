@@ -174,12 +174,7 @@ def test_what_a_stage_sends_somebody_reads_and_every_stage_is_reached_from_the_u
     assert all(topic.producers and topic.consumers for topic in TOPICS)
     reached: set[object] = {Outside.USER}
     for _ in Stage:
-        reached |= {
-            reader
-            for topic in TOPICS
-            if reached & set(topic.producers)
-            for reader in topic.consumers
-        }
+        reached |= {reader for topic in TOPICS if reached & set(topic.producers) for reader in topic.consumers}
     assert reached == {*Outside, *Stage}
 
 
