@@ -23,7 +23,7 @@ from services.common.worker import Producer, Work, Worker
 from trawl.adapters.blobs import open_blobs
 from trawl.adapters.clocks import SystemClock
 from trawl.adapters.kafka import RecordProducer, Topics, open_codec
-from trawl.errors import KafkaUnavailableError, TrawlError
+from trawl.errors import KafkaUnavailableError, SettingsError, TrawlError
 from trawl.kinds import Stage
 from trawl.ports import BlobStore, Clock
 from trawl.settings import Settings, load
@@ -31,6 +31,7 @@ from trawl.settings import Settings, load
 _LOG = logging.getLogger(__name__)
 SETTINGS_FILE: Final = "TRAWL_SETTINGS"
 """The variable that names a TOML file of settings."""
+_LEVELS: Final = ("debug", "info", "warning", "error")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +175,10 @@ async def _run(
 
 def _settings() -> Settings:
     path = os.environ.get(SETTINGS_FILE, "")
-    document = tomllib.loads(Path(path).read_text("utf-8")) if path else {}
+    try:
+        document = tomllib.loads(Path(path).read_text("utf-8")) if path else {}
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"the variable {SETTINGS_FILE} names {path}, which cannot be read: {error}") from error
     return load(document, os.environ)
 
 
@@ -200,6 +204,8 @@ class _JsonLines(logging.Formatter):
 
 
 def _log_to_stderr(stage: Stage, level: str) -> None:
+    if level.lower() not in _LEVELS:
+        raise SettingsError(f"service.log_level = {level!r} cannot be used; it is one of {', '.join(_LEVELS)}")
     handler = logging.StreamHandler()
     handler.setFormatter(_JsonLines(stage))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)

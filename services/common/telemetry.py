@@ -138,7 +138,7 @@ class TelemetryServer:
         host, port = self._settings.host, self._settings.port
         try:
             await web.TCPSite(self._runner, host, port).start()
-        except OSError as error:
+        except (OSError, OverflowError) as error:
             await self.close()
             raise SettingsError(f"service.host, service.port = {host}:{port} cannot be opened: {error}") from error
         self.port = int(self._runner.addresses[0][1])
