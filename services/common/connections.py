@@ -2,6 +2,7 @@
 
 import logging
 import random
+import re
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
@@ -18,6 +19,11 @@ PASSING: Final = (StoreError, KafkaError, EmbedderError)
 """What passes by itself, or when an operator acts: the record waits, and nothing is lost."""
 
 
+def wording(error: Exception) -> str:
+    """What an error says, without its numbers: another wording is another reason, and worth a line of its own."""
+    return re.sub(r"\d+", "", str(error))
+
+
 class Patience:
     """Makes a call again until it succeeds, with a growing wait, and keeps readiness false meanwhile."""
 
@@ -31,7 +37,7 @@ class Patience:
 
         So are StaleEpochError, since another replica has the shard, and RecordRefusedError: waiting would be in vain.
         """
-        attempt = 0
+        attempt, told = 0, ""
         while True:
             try:
                 answer = await call()
@@ -40,7 +46,8 @@ class Patience:
             except PASSING as error:
                 attempt += 1
                 self._health.failing(what, str(error))
-                if attempt % _LOUD_EVERY == 1:
+                if attempt % _LOUD_EVERY == 1 or wording(error) != told:
+                    told = wording(error)
                     _LOG.warning("%s: %s; trying again", what, error)
                 await self._clock.sleep(self._wait(attempt))
             else:

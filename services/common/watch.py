@@ -7,7 +7,7 @@ was deleted while nothing was sent on it. Readiness tells of both; nothing is st
 import logging
 from collections.abc import Awaitable, Callable
 
-from services.common.connections import PASSING
+from services.common.connections import PASSING, wording
 from services.common.health import Health
 from trawl.ports import Clock
 
@@ -25,7 +25,7 @@ class Watch:
         self._clock = clock
         self._seconds = seconds
         self._checks: dict[str, Check] = {}
-        self._wrong: set[str] = set()
+        self._wrong: dict[str, str] = {}  # the wording that was logged last
 
     def add(self, what: str, check: Check) -> None:
         """From now on ask this, too."""
@@ -43,11 +43,11 @@ class Watch:
             await check()
         except PASSING as error:
             self._health.failing(what, str(error))
-            if what not in self._wrong:
+            if self._wrong.get(what) != wording(error):
+                self._wrong[what] = wording(error)
                 _LOG.warning("%s: %s", what, error)
-            self._wrong.add(what)
             return
         if what in self._wrong:
-            self._wrong.discard(what)
+            del self._wrong[what]
             self._health.working(what)
             _LOG.info("%s finds nothing wrong any more", what)
