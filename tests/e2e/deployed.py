@@ -92,6 +92,12 @@ class Deployment:
         found[1].send_signal(number)
         found[1].wait(60)
 
+    def ended(self, stage: str, seconds: float) -> int:
+        """Wait for the end of a stage's only process; its exit code, negative for a signal."""
+        found = next(one for one in self.processes if one[0] == stage)
+        self.processes.remove(found)
+        return found[1].wait(seconds)
+
     def where(self, stage: str) -> str:
         """The URL under which the stage's latest process tells of itself; fails if its log does not say."""
         found = re.findall(r"metrics and health on (http://[0-9.:]+)", (self.folder / f"{stage}.log").read_text())

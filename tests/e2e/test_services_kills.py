@@ -72,13 +72,28 @@ async def test_no_page_is_lost_or_twice_whatever_ends_or_starts_again(
             assert [gap for gap in gaps if gap[0] is not None and gap[0] < gap[1]] == []
 
 
-async def every_page_once(look: Bystander) -> None:
+async def test_no_page_is_lost_between_its_fingerprint_and_the_send(deploy: Deploy) -> None:
+    with WebProcess("tiny:tiny.test:20") as web:
+        deployment = deploy(**through(web.proxy, web.ca_file))
+        async with Bystander(deployment) as look:
+            deployment.start(*(stage for stage in STAGES if stage != "dedup"))
+            await look.send(Seed(url="http://tiny.test/"))
+            for _ in range(3):
+                deployment.start("dedup", module="tests.e2e.dying_{}")
+                assert await asyncio.to_thread(deployment.ended, "dedup", 60) == -signal.SIGKILL
+            assert await look.pages.size() == 0
+            deployment.start("dedup")
+            await look.until_indexed(20, 90)
+            await every_page_once(look, 20)
+
+
+async def every_page_once(look: Bystander, count: int = PAGES) -> None:
     """Each page is stored and indexed once, nothing is under way, and no record was given up."""
     stored = await look.stored()
     urls = Counter(page.document.final_url for page in stored)
-    assert len(urls) == PAGES
+    assert len(urls) == count
     assert set(urls.values()) == {1}
     assert await look.index.size() == sum(len(page.chunks) for page in stored)
     progress = await look.progress()
-    assert (progress.queued, progress.leased, dict(progress.outcomes)) == (0, 0, {"indexed": PAGES})
+    assert (progress.queued, progress.leased, dict(progress.outcomes)) == (0, 0, {"indexed": count})
     assert await look.records("trawl.dead-letters") == []

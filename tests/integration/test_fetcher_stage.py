@@ -46,8 +46,12 @@ async def slow_to_connect(port: int, seconds: float) -> AsyncIterator[int]:
         while data := await reader.read(65_536):
             writer.write(data)
         writer.close()
+        await writer.wait_closed()
+
+    served: list[asyncio.Task[None]] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        served.append(asyncio.current_task())  # type: ignore[arg-type]  # this is one
         await asyncio.sleep(seconds)
         onward_reader, onward = await asyncio.open_connection("127.0.0.1", port)
         await asyncio.gather(pump(reader, onward), pump(onward_reader, writer), return_exceptions=True)
@@ -55,6 +59,7 @@ async def slow_to_connect(port: int, seconds: float) -> AsyncIterator[int]:
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     yield server.sockets[0].getsockname()[1]
     server.close()
+    await asyncio.gather(*served)
 
 
 # Pages

@@ -1,6 +1,7 @@
 """The HTTP client against the fake web: every typed reason is provoked for real."""
 
 import asyncio
+import contextlib
 import gzip
 import socket
 from collections.abc import AsyncIterator, Callable
@@ -129,6 +130,8 @@ async def test_a_status_line_that_drips_is_ended_by_the_first_byte_limit() -> No
             writer.write(bytes([letter]))
             await asyncio.sleep(0.05)
         writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
         ended.set()
 
     server = await asyncio.start_server(drip, "127.0.0.1", 0)
@@ -138,7 +141,6 @@ async def test_a_status_line_that_drips_is_ended_by_the_first_byte_limit() -> No
     await client.close()
     await ended.wait()
     server.close()
-    await asyncio.sleep(0.01)
     assert isinstance(failure, HttpFailure)
     assert failure.reason == "first_byte_timeout"
 
@@ -220,13 +222,17 @@ async def test_a_socks_proxy_resolves_the_names_itself(fake_web: FakeWeb) -> Non
         writer.write(await far_reader.readuntil(b"\r\n\r\n"))
         writer.write(await far_reader.readexactly(len(PAGE.body)))
         await writer.drain()
-        far_writer.close()
-        writer.close()
+        for one in (far_writer, writer):
+            one.close()
+            await one.wait_closed()
+        ended.set()
 
+    ended = asyncio.Event()
     server = await asyncio.start_server(socks, "127.0.0.1", 0)
     proxy = f"socks5://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     async with Rig(fake_web, with_fetch(QUICK, proxy=proxy)) as rig:
         response = await rig.request("http://a.test/")
+    await ended.wait()
     server.close()
     assert isinstance(response, HttpResponse), response
     assert asked == [b"a.test"]

@@ -262,9 +262,13 @@ async def test_name_password_and_certificate_are_used(settings: OpenSearchSettin
 
 
 async def test_a_node_that_does_not_answer_in_time_is_told(settings: OpenSearchSettings) -> None:
+    ended = asyncio.Event()
+
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
         writer.close()
+        await writer.wait_closed()
+        ended.set()
 
     server = await asyncio.start_server(silent, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
@@ -272,5 +276,6 @@ async def test_a_node_that_does_not_answer_in_time_is_told(settings: OpenSearchS
     with pytest.raises(StoreError, match="does not answer"):
         await client.check()
     await client.close()
+    await ended.wait()
     server.close()
     await server.wait_closed()
