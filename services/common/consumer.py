@@ -16,13 +16,18 @@ import faust
 from aiokafka.errors import KafkaError as BrokerError
 from faust.types import TP
 
-from services.common.worker import Message, Place, Work, Worker
+from services.common.progress import Place
+from services.common.worker import Message, Work, Worker
 from trawl.kinds import Stage
 from trawl.settings import KafkaSettings
 
 _LOG = logging.getLogger(__name__)
 COMMIT_SECONDS: Final = 0.5
 """Between two commits: what a crash makes a successor do again."""
+METADATA_SECONDS: Final = 10.0
+"""A topic that is made, or made anew, is found after at most this long; the client's own default is five minutes."""
+LAG_SECONDS: Final = 5.0
+"""Between two looks at how far the topics go."""
 BUFFER_RECORDS: Final = 64
 """Records that wait for the worker in memory, by topic; bodies may be a megabyte each."""
 
@@ -68,12 +73,13 @@ class Consumer:
         """Join the group and hand over messages until cancelled, or until Faust gives up (then RuntimeError)."""
         self.app.finalize()
         await self.app.start()
-        commit = asyncio.create_task(self._commit_always())
+        beside = [asyncio.create_task(self._commit_always()), asyncio.create_task(self._measure_always())]
         try:
             await self.app.wait_until_stopped()
             raise RuntimeError(f"the consumer of group {self.app.conf.id} has ended: {self.app.crash_reason!r}")
         finally:
-            commit.cancel()
+            for task in beside:
+                task.cancel()
 
     async def close(self) -> None:
         """Commit what has ended, and leave the group."""
@@ -103,6 +109,19 @@ class Consumer:
             await asyncio.sleep(COMMIT_SECONDS)
             await self.commit()
 
+    async def _measure_always(self) -> None:
+        while True:
+            await asyncio.sleep(LAG_SECONDS)
+            consumer: Any = self.app.consumer
+            places = {TP(*place): place for place in self.places}
+            try:
+                ends = await consumer.highwaters(*places) if places else {}
+            except (BrokerError, TimeoutError) as error:
+                _LOG.debug("the ends of topics are not known: %r", error)
+                continue
+            begun = {places[at]: consumer._committed_offset.get(at) or 0 for at in ends}  # noqa: SLF001 - see above
+            self._worker.measure_lag({places[at]: int(end or 0) for at, end in ends.items()}, begun)
+
     async def _assigned(self, _: Any, assigned: set[TP], **__: Any) -> None:
         self.places = frozenset((tp.topic, tp.partition) for tp in assigned)
         _LOG.info("%d partitions assigned", len(self.places))
@@ -126,6 +145,7 @@ def _app(stage: Stage, settings: KafkaSettings, folder: str) -> faust.App:
         broker_rebalance_timeout=3 * session,
         broker_request_timeout=max(settings.request_seconds_max, session + 5),
         broker_max_poll_records=BUFFER_RECORDS,
+        consumer_metadata_max_age_ms=int(1000 * METADATA_SECONDS),
         consumer_max_fetch_size=2 * settings.record_bytes_max,
         consumer_auto_offset_reset="earliest",
         stream_buffer_maxsize=BUFFER_RECORDS,

@@ -7,6 +7,10 @@ or has ended is known again and is not done twice by this process.
 
 import heapq
 from enum import StrEnum
+from typing import TypeAlias
+
+Place: TypeAlias = tuple[str, int]
+"""A topic's name and a partition."""
 
 
 class Delivery(StrEnum):
@@ -69,12 +73,19 @@ class PartitionProgress:
         if offset in self._under_way:
             self._left.add(offset)
 
-    def committable(self) -> int | None:
-        """The offset to commit: the first that has not ended; None if there is no progress since the last commit."""
+    @property
+    def reached(self) -> int | None:
+        """The first offset that has not ended; None while nothing of this assignment was delivered."""
         if self._rejoined or self._next is None:
             return None
         first = self._first_under_way()
-        reached = self._next if first is None else min(first, self._next)
+        return self._next if first is None else min(first, self._next)
+
+    def committable(self) -> int | None:
+        """The offset to commit, which is the one reached; None if there is no progress since the last commit."""
+        reached = self.reached
+        if reached is None:
+            return None
         return reached if self._committed is None or reached > self._committed else None
 
     def commit(self, offset: int) -> None:

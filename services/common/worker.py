@@ -13,12 +13,13 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 from services.common.connections import Patience
-from services.common.progress import Delivery, PartitionProgress
+from services.common.lag import Stand, lag_of
+from services.common.progress import Delivery, PartitionProgress, Place
 from services.common.telemetry import Metrics
 from trawl.errors import (
     BlobNotFoundError,
@@ -40,9 +41,6 @@ _SPAN_MAX = 20_000
 _SPAN_SECONDS = 0.05
 FATAL = (StaleEpochError, EmbedderMismatchError, SettingsError)
 """No record is to blame for these: another owner has the shard, or the deployment is wired wrongly."""
-
-Place: TypeAlias = tuple[str, int]
-"""A topic's name and a partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +125,7 @@ class Worker:
         self._metrics = metrics
         self._clock = clock
         self._places: dict[Place, PartitionProgress] = {}
+        self._taken_ms: dict[Place, int] = {}
         self._lanes: dict[Hashable, _Lane] = {}
         self._room = asyncio.Semaphore(work.in_flight_max)
         self._in_flight = 0
@@ -146,6 +145,7 @@ class Worker:
             return
         progress = self._places.setdefault(message.place, PartitionProgress())
         delivery = progress.deliver(message.offset)
+        self._taken_ms[message.place] = message.timestamp_ms
         if delivery is not Delivery.NEW:
             self._metrics.records.labels(message.topic, "known").inc()
             return
@@ -303,6 +303,7 @@ class Worker:
     def assigned(self, places: frozenset[Place]) -> None:
         """From now on these are this process's partitions; what is known of others is forgotten."""
         self._places = {place: progress for place, progress in self._places.items() if place in places}
+        self._taken_ms = {place: at_ms for place, at_ms in self._taken_ms.items() if place in places}
         for progress in self._places.values():
             progress.rejoin()
         for lane in self._lanes.values():
@@ -326,3 +327,15 @@ class Worker:
             if place in self._places:
                 self._places[place].commit(offset)
                 self._metrics.commits.labels(place[0]).inc()
+
+    def measure_lag(self, ends: Mapping[Place, int], begun: Mapping[Place, int]) -> None:
+        """Tell how far this process is behind these ends; where nothing was delivered yet, it stands where it began."""
+        stands = {place: Stand(offset) for place, offset in begun.items()}
+        for place, progress in self._places.items():
+            reached = progress.reached
+            if reached is not None:
+                stands[place] = Stand(reached, self._taken_ms.get(place, 0))
+        for topic in self._work.topics:
+            lag = lag_of(topic, ends, stands, self._clock.now_ms())
+            self._metrics.lag_records.labels(topic).set(lag.records)
+            self._metrics.lag_seconds.labels(topic).set(lag.seconds)

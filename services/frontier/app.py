@@ -3,9 +3,10 @@
 import logging
 from collections.abc import Sequence
 
+from services.common.progress import Place
 from services.common.run import Context, Service
 from services.common.stores import redis
-from services.common.worker import Message, Place, Work
+from services.common.worker import Message, Work
 from services.frontier.releasing import Releasing
 from trawl.adapters.redis import RedisFrontierStore, RedisRobotsStore, ShardLeases
 from trawl.errors import StaleEpochError
