@@ -29,6 +29,7 @@ _COMMANDS = {
     "seed": ("trawl.cli.deployed", "seed"),
     "topics": ("trawl.cli.deployed", "topics"),
     "dlq": ("trawl.cli.letters", "dlq"),
+    "rebuild": ("trawl.cli.rebuild", "rebuild"),
 }
 
 

@@ -89,7 +89,7 @@ class RedisFingerprintIndex:
         if found != f"{_LAYOUT}:{self._tables}":
             raise StoreError(
                 f"the fingerprint index in Redis has layout {found}, not {_LAYOUT}:{self._tables}: set"
-                f" redis.fingerprint_tables as it was, or make it anew with `trawl rebuild`"
+                f" redis.fingerprint_tables as it was, or make it anew with `trawl rebuild --anew`"
             )
         self._checked = True
 
