@@ -25,6 +25,7 @@ from trawl.adapters.opensearch import OpenSearchPageStore, OpenSearchSearchIndex
 from trawl.adapters.opensearch import connect as connect_opensearch
 from trawl.adapters.redis import RedisFrontierStore
 from trawl.adapters.redis import connect as connect_redis
+from trawl.errors import StoreError
 from trawl.pipeline import TOPIC
 from trawl.ports import CrawlProgress, StoredPage
 from trawl.records import Record
@@ -193,11 +194,17 @@ class Bystander:
     async def until(self, wanted: Callable[[], Awaitable[bool]], seconds: float) -> None:
         """Wait until something holds; fails with the ends of the logs."""
         end = time.monotonic() + seconds
-        while not await wanted():
+        while not await self._holds(wanted):
             dead = [stage for stage, process in self._deployment.processes if process.poll() is not None]
             assert not dead, f"{dead} ended by themselves\n{self._deployment.log()}"
             assert time.monotonic() < end, f"not within {seconds} s: {await self.progress()}\n{self._deployment.log()}"
             await asyncio.sleep(0.3)
+
+    async def _holds(self, wanted: Callable[[], Awaitable[bool]]) -> bool:
+        try:
+            return await wanted()
+        except StoreError:  # the connection is to a server that has started again since
+            return False
 
     async def until_indexed(self, count: int, seconds: float) -> None:
         """Wait until so many pages are stored and nothing of the crawl is under way."""
