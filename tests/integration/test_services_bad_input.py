@@ -6,10 +6,9 @@ One deployment serves all these tests, with a Redis of its own behind a relay an
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -22,6 +21,8 @@ from tests.integration.opensearch import Proxy, proxy
 from tests.servers import KafkaServer, OpenSearchServer, RedisServer
 from tests.site.process import WebProcess
 from trawl.adapters.opensearch import OpenSearchClient, connect
+from trawl.adapters.redis import RedisFrontierStore
+from trawl.adapters.redis import connect as connect_redis
 from trawl.records import Seed
 from trawl.settings import OpenSearchSettings
 
@@ -63,14 +64,24 @@ class Running:
         assert (progress.queued, progress.leased) == (0, 0)
         assert await self.look.records("trawl.dead-letters") == []
 
-    async def ready(self, *stages: str) -> set[int]:
-        """What they answer to whether they are ready."""
-        return {(await asyncio.to_thread(self.deployment.ready, stage))[0] for stage in stages}
+    @asynccontextmanager
+    async def redis_set(self, name: str, value: str, after: str) -> AsyncIterator[None]:
+        """Change a setting of Redis for the block."""
+        self.redis.ask("CONFIG", "SET", name, value)
+        try:
+            yield
+        finally:
+            self.redis.ask("CONFIG", "SET", name, after)
 
-    async def block(self, value: Any) -> None:
-        """Set or lift what a full disk does to all indices of the deployment."""
-        settings = {"index.blocks.read_only_allow_delete": value}
-        await self.node.ask("PUT", f"/{self.deployment.settings.opensearch.prefix}-*/_settings", settings)
+    @asynccontextmanager
+    async def read_only(self) -> AsyncIterator[None]:
+        """What a full disk does to all indices of the deployment, for the block."""
+        path = f"/{self.deployment.settings.opensearch.prefix}-*/_settings"
+        await self.node.ask("PUT", path, {"index.blocks.read_only_allow_delete": True})
+        try:
+            yield
+        finally:
+            await self.node.ask("PUT", path, {"index.blocks.read_only_allow_delete": None})
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -95,6 +106,9 @@ async def running(
         deployment = stack.enter_context(deployed(servers, folder, variables))
         look = await stack.enter_async_context(Bystander(deployment))
         deployment.start()
+        direct = connect_redis(replace(deployment.settings.redis, url=redis.url))
+        stack.push_async_callback(direct.close)
+        look.frontier = RedisFrontierStore(direct)
         node = connect(OpenSearchSettings(url=opensearch_server.url))
         stack.push_async_callback(node.close)
         made = Running(deployment, look, Witness(deployment), redis, to_redis, front, node)
@@ -113,26 +127,39 @@ async def test_a_full_redis_is_told_and_what_it_refused_is_done_once_it_has_room
         return (await running.outcomes("full")).get("indexed", 0) >= 5
 
     await running.witness.until(half_way)
-    running.redis.ask("CONFIG", "SET", "maxmemory", "1mb")
-    await running.begin("meanwhile")
-    await running.witness.told("frontier", r"Redis at .* is full .*raise its maxmemory")
-    assert len(await running.look.stored("full")) < PAGES["larger.test"]
-    running.redis.ask("CONFIG", "SET", "maxmemory", "0")
+    async with running.redis_set("maxmemory", "1mb", after="0"):
+        await running.begin("meanwhile")
+        await running.witness.told("frontier", r"Redis at .* is full .*raise its maxmemory")
+        assert len(await running.look.stored("full")) < PAGES["larger.test"]
     await running.ends_whole("full", "larger.test")
     await running.ends_whole("meanwhile")
 
 
-async def test_a_clock_that_drifts_off_is_told_by_idle_services_and_stops_nothing(running: Running) -> None:
-    running.to_redis.change = later(120)
-    for stage in STAGES:
-        await running.witness.told(stage, r"a look at Redis: the clock of this machine differs by -1\d\d\.\d s .*NTP")
-    await running.begin("drifted")
+async def test_a_redis_that_is_away_is_told_by_idle_services(running: Running) -> None:
+    await running.to_redis.shut()
+    try:
+        for stage in STAGES:
+            await running.witness.told(stage, r"a look at Redis: Redis does not answer at .*redis\.url")
+        await running.begin("away")
+    finally:
+        await running.to_redis.open()
+    await running.ends_whole("away")
 
+
+async def test_a_clock_that_drifts_off_is_told_by_idle_services_and_stops_nothing(running: Running) -> None:
     async def done() -> bool:
         return await running.outcomes("drifted") == {"indexed": PAGES["tiny.test"]}
 
-    await running.witness.until(done)
-    running.to_redis.change = None
+    running.to_redis.change = later(120)
+    try:
+        for stage in STAGES:
+            await running.witness.told(
+                stage, r"a look at Redis: the clock of this machine differs by -1\d\d\.\d s .*NTP"
+            )
+        await running.begin("drifted")
+        await running.witness.until(done)
+    finally:
+        running.to_redis.change = None
     await running.ends_whole("drifted")
 
 
@@ -140,25 +167,27 @@ async def test_a_clock_that_drifts_off_is_told_by_idle_services_and_stops_nothin
 
 
 async def test_an_index_that_is_read_only_is_waited_for_by_the_indexer_alone(running: Running) -> None:
-    await running.block(True)
-    await running.begin("read-only")
-    await running.witness.told(
-        "indexer", r"the stage's stores: .*read-only.*free space.*index\.blocks\.read_only_allow_delete"
-    )
-    assert await running.ready("frontier", "fetcher", "extractor", "dedup") == {200}
-    await running.witness.until_behind("indexer", "trawl.unique", PAGES["tiny.test"])
-    assert await running.look.stored("read-only") == []
-    await running.block(None)
+    told = r"the stage's stores: .*read-only.*free space.*index\.blocks\.read_only_allow_delete"
+    async with running.read_only():
+        await running.begin("read-only")
+        await running.witness.told("indexer", told)
+        await running.witness.until_ready("frontier", "fetcher", "extractor", "dedup")
+        await running.witness.until_behind("indexer", "trawl.unique", PAGES["tiny.test"])
+        await running.witness.told("indexer", told)
+        assert await running.look.stored("read-only") == []
     await running.ends_whole("read-only")
     await running.witness.until_behind("indexer", "trawl.unique", 0)
 
 
 async def test_a_name_that_opensearch_refuses_from_now_on_is_told_by_its_settings(running: Running) -> None:
     running.opensearch.login = "somebody:else"
-    await running.witness.told("indexer", r"a look at OpenSearch: .*refuses the name or password.*opensearch\.username")
-    await running.begin("refused")
-    await running.witness.told("indexer", r"the stage's stores: .*refuses the name or password.*opensearch\.password")
-    running.opensearch.login = ""
+    try:
+        told = r"refuses the name or password.*opensearch\.username and opensearch\.password"
+        await running.witness.told("indexer", rf"a look at OpenSearch: .*{told}")
+        await running.begin("refused")
+        await running.witness.told("indexer", rf"the stage's stores: .*{told}")
+    finally:
+        running.opensearch.login = ""
     await running.ends_whole("refused")
 
 
@@ -170,10 +199,25 @@ async def test_a_topic_that_is_deleted_is_told_and_what_was_to_travel_on_it_wait
     await admin.start()
     await admin.delete_topics(["trawl.fetched"])
     await admin.close()
-    for stage in STAGES:
-        await running.witness.told(stage, r"a look at the topics: trawl\.fetched is missing: .*`trawl topics`")
-    await running.begin("without")
-    await running.witness.told("fetcher", r"Kafka: .*trawl topics")
-    made = await asyncio.to_thread(trawl, "topics", env=running.deployment.variables)
+    try:
+        for stage in STAGES:
+            await running.witness.told(stage, r"a look at the topics: trawl\.fetched is missing: .*`trawl topics`")
+        await running.begin("without")
+        await running.witness.told("fetcher", r"Kafka: .*trawl topics")
+    finally:
+        made = await asyncio.to_thread(trawl, "topics", env=running.deployment.variables)
     assert made.code == 0, made.err
     await running.ends_whole("without")
+
+
+async def test_a_broker_that_is_away_is_told_by_idle_services(running: Running, kafka_server: KafkaServer) -> None:
+    await asyncio.to_thread(kafka_server.stop)
+    try:
+        for stage in STAGES:
+            await running.witness.told(
+                stage, r"a look at the topics: .*Kafka does not answer at .*kafka\.bootstrap_servers"
+            )
+    finally:
+        await asyncio.to_thread(kafka_server.start)
+    await running.begin("back")
+    await running.ends_whole("back")
