@@ -1,6 +1,6 @@
 """One site through the whole stack and through the embedded crawl: what Kafka, Redis and OpenSearch cost a page.
 
-    python -m bench.services [--pages N] [--idle N] [--generated]
+    python -m bench.services [--pages N] [--idle N] [--generated] [--setting NAME=VALUE]
 
 The site is that of bench.crawl, served from memory by a process of its own. It is crawled embedded, then by the five
 services over real servers, each a process on this machine; then single pages of hosts never seen before are published
@@ -178,14 +178,16 @@ class Client:
         return hits[0].chunk.document_key
 
 
-async def run(web: WebProcess, hosts: Sequence[str], seconds_max: float) -> dict[str, Any]:
-    """Both crawls, then single pages; the line that tells of them."""
+async def run(
+    web: WebProcess, hosts: Sequence[str], variables: Mapping[str, str], seconds_max: float
+) -> dict[str, Any]:
+    """Both crawls under these settings, then single pages; the line that tells of them."""
     folder = WORK / "services"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    embedded = await asyncio.to_thread(crawl_embedded, web.url + "/", folder, FAST, seconds_max)
+    embedded = await asyncio.to_thread(crawl_embedded, web.url + "/", folder, variables, seconds_max)
     _say(f"embedded: {embedded.summary['pages']} pages in {embedded.seconds:.1f} s")
-    with Stack(FAST) as stack:
+    with Stack(variables) as stack:
         async with Client(stack) as client:
             _say("the stack serves")
             crawled = await client.crawl(web.url + "/", seconds_max)
@@ -269,14 +271,16 @@ def main() -> None:
     parser.add_argument("--pages", type=int, default=PAGES, help="take only so many pages")
     parser.add_argument("--idle", type=int, default=IDLE, help="so many single pages are published one after another")
     parser.add_argument("--generated", action="store_true", help="generated pages, even where real ones are present")
+    parser.add_argument("--setting", action="append", default=[], metavar="NAME=VALUE", help="TRAWL_… for both crawls")
     parser.add_argument("--minutes-max", type=float, default=15.0, help="a crawl that takes longer is ended")
     options = parser.parse_args()
     real = (DATA / "wcxb-dev").is_dir() and not options.generated
     site = f"onesite::{options.pages}" if real else f"onesite-generated::{options.pages}"
     hosts = [f"idle-{number}.test" for number in range(max(options.idle, 2) + 1)]
+    told = dict(setting.partition("=")[::2] for setting in options.setting)
     with WebProcess(site, *(f"tiny:{host}:1" for host in hosts), log=False) as web:
-        line = asyncio.run(run(web, hosts, 60 * options.minutes_max))
-    print(json.dumps(line))
+        line = asyncio.run(run(web, hosts, {**FAST, **told}, 60 * options.minutes_max))
+    print(json.dumps({**line, **({"settings": told} if told else {})}))
     if "error" in line:
         sys.exit(1)
 
