@@ -11,6 +11,7 @@ import tomllib
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -65,18 +66,21 @@ class Service:
 Build = Callable[[Context], Awaitable[Service]]
 
 
-def main(stage: Stage, build: Build) -> None:
-    """Run a service until it is told to stop (SIGTERM, SIGINT); ends the process with 0, or with 1 after an error."""
+def main(stage: Stage, build: Build, *, opens_content: bool = True) -> None:
+    """Run a service until it is told to stop (SIGTERM, SIGINT); ends the process with 0, or with 1 after an error.
+
+    `opens_content` is false for a stage that never looks at the text of documents: it is passed on as it came.
+    """
     try:
         settings = _settings()
         _log_to_stderr(stage, settings.service.log_level)
-        asyncio.run(serve(stage, build, settings))
+        asyncio.run(serve(stage, build, settings, opens_content=opens_content))
     except TrawlError as error:
         sys.stderr.write(f"trawl {stage}: {error}\n")
         sys.exit(1)
 
 
-async def serve(stage: Stage, build: Build, settings: Settings) -> None:
+async def serve(stage: Stage, build: Build, settings: Settings, *, opens_content: bool = True) -> None:
     """Run a service with these settings until it is told to stop."""
     health, metrics, clock = Health(), Metrics(stage), SystemClock()
     patience = Patience(health, clock, settings.service)
@@ -87,7 +91,9 @@ async def serve(stage: Stage, build: Build, settings: Settings) -> None:
         telemetry = TelemetryServer(metrics, health, settings.service)
         await telemetry.open()
         exit_.push_async_callback(telemetry.close)
-        starting = asyncio.create_task(_start(build, settings, health, metrics, clock, patience, exit_))
+        starting = asyncio.create_task(
+            _start(build, settings, health, metrics, clock, patience, exit_, opens_content=opens_content)
+        )
         stopping = asyncio.create_task(stop.wait())
         await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
         if not starting.done():
@@ -106,6 +112,8 @@ async def _start(
     clock: Clock,
     patience: Patience,
     exit_: AsyncExitStack,
+    *,
+    opens_content: bool,
 ) -> tuple[Service, Worker, Consumer]:
     """Open all connections; each is waited for, and readiness says for which."""
     blobs = open_blobs(settings.blobs, Path.cwd())
@@ -114,7 +122,8 @@ async def _start(
     exit_.push_async_callback(topics.close)
     await patience.until_done("the topics", topics.require)
     watch.add("the topics", lambda: _require(topics))
-    codec = await patience.until_done("the schema registry", lambda: open_codec(settings.kafka, blobs=blobs))
+    opened = partial(open_codec, settings.kafka, blobs=blobs, opens_content=opens_content)
+    codec = await patience.until_done("the schema registry", opened)
     exit_.push_async_callback(codec.close)
     producer = RecordProducer(settings.kafka, codec)
     exit_.push_async_callback(producer.close)

@@ -4,4 +4,4 @@ from services.common.run import main
 from services.dedup.app import build
 from trawl.kinds import Stage
 
-main(Stage.DEDUP, build)
+main(Stage.DEDUP, build, opens_content=False)

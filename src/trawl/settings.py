@@ -340,7 +340,7 @@ class OpenSearchSettings:
     """Links of a vector in the HNSW graph."""
     hnsw_ef_construction: int = 100
     """Candidates looked at when a vector is added."""
-    bulk_bytes_max: int = 5_000_000
+    bulk_bytes_max: int = 1_000_000
     """The size of one bulk request."""
     timeout_seconds: float = 30.0
     """One request may take this long."""

@@ -20,4 +20,4 @@ async def _step(stage: DedupStage, records: Sequence[Record]) -> list[Sequence[R
 
 if __name__ == "__main__":
     app._step = _step
-    main(Stage.DEDUP, app.build)
+    main(Stage.DEDUP, app.build, opens_content=False)

@@ -26,7 +26,7 @@ from trawl.errors import (
     SettingsError,
     TopicError,
 )
-from trawl.kinds import ScopeKind, SeedKind
+from trawl.kinds import Novelty, ScopeKind, SeedKind
 from trawl.pipeline import TOPIC, TOPICS, key_of, partition_of, route
 from trawl.plain import RECORD_CLASSES
 from trawl.records import (
@@ -235,6 +235,20 @@ async def test_the_parts_of_a_document_share_one_limit_and_structured_data_count
         (found,) = await codec.decode(TOPIC["trawl.documents"], second.value)
         assert isinstance(found, ExtractedDocument)
         assert len(json.loads(found.extracted)["x"]) == 4_000_000
+
+
+async def test_who_only_passes_documents_on_leaves_their_content_packed_inline_or_by_reference(tmp_path: Path) -> None:
+    blobs = FileBlobStore(tmp_path)
+    writer = await open_codec(KafkaSettings(inline_bytes_max=100_000), blobs=blobs)
+    passing = await open_codec(KafkaSettings(inline_bytes_max=100_000), blobs=blobs, opens_content=False)
+    for size in (100, 10_000, 200_000):
+        document = replace(sampled("ExtractedDocument"), markdown=os.urandom(size // 2).hex(), html=Payload())
+        (passed,) = await passing.decode(TOPIC["trawl.documents"], await writer.encode(document))
+        assert isinstance(passed, ExtractedDocument)
+        assert (passed.content is None) == (size == 100)
+        unique = UniqueDocument(document=passed, novelty=Novelty.NEW)
+        (found,) = await writer.decode(TOPIC["trawl.unique"], await passing.encode(unique))
+        assert found == replace(unique, document=document)
 
 
 @pytest.mark.parametrize(

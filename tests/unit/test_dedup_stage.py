@@ -13,7 +13,7 @@ from trawl.dedup.stage import DedupStage
 from trawl.fingerprint import content_sha256, hamming, simhash64
 from trawl.kinds import DUPLICATE_WITHDRAWAL, DedupScope, Novelty, OutcomeClass, Stage
 from trawl.ports import DedupVerdict, Fingerprint
-from trawl.records import ExtractedDocument, FetchOutcome, Record, UniqueDocument, Validators
+from trawl.records import ExtractedDocument, FetchOutcome, Payload, Record, UniqueDocument, Validators
 from trawl.settings import DedupSettings
 
 NOW_MS = 1_000_000
@@ -230,12 +230,13 @@ async def test_a_unique_document_turned_duplicate_is_withdrawn_even_if_the_first
     other = document(2, words(600, 3))
     await stage.step(other)
     await index.commit(2, other.fetch_id)
-    turned = document(2, LONG, fetch=2)
+    turned = replace(document(2, LONG, fetch=2), content=Payload(inline=b"packed", size_bytes=6))
     for _ in range(2):
         withdrawal, outcome = await stage.step(turned)
         assert isinstance(withdrawal, UniqueDocument)
         assert withdrawal.novelty is Novelty.WITHDRAWN
         assert (withdrawal.document.text, withdrawal.document.markdown, withdrawal.document.blocks) == ("", "", ())
+        assert withdrawal.document.content is None
         assert withdrawal.document.fetched_at_ms == turned.fetched_at_ms
         assert isinstance(outcome, FetchOutcome)
         assert outcome.duplicate_of == 1

@@ -139,6 +139,7 @@ def _withdrawal(document: ExtractedDocument, reason: str, verdict: DedupVerdict)
         text="",
         markdown="",
         blocks=(),
+        content=None,
         response_headers=(),
     )
     return UniqueDocument(

@@ -94,13 +94,14 @@ class RecordCodec:
         return text
 
 
-async def open_codec(settings: KafkaSettings, *, blobs: BlobStore | None) -> RecordCodec:
+async def open_codec(settings: KafkaSettings, *, blobs: BlobStore | None, opens_content: bool = True) -> RecordCodec:
     """A codec; with a registry, once every topic's schema is registered there under `TOPIC-value`.
 
-    Without a blob store nothing can travel by reference: enough for seeds and orders.
+    Without a blob store nothing can travel by reference: enough for seeds and orders. With `opens_content` false the
+    text of documents stays packed as it came, for a reader that only passes it on.
     Raises SchemaRegistryError if the registry does not answer or refuses a schema.
     """
-    payloads = Payloads(blobs, settings.inline_bytes_max)
+    payloads = Payloads(blobs, settings.inline_bytes_max, opens_content=opens_content)
     avro = AvroCodec(writers=_further(settings.schemas_folder), record_bytes_max=4 * settings.record_bytes_max)
     if not settings.registry_url:
         return RecordCodec(avro, payloads, None)

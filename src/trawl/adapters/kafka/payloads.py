@@ -40,9 +40,11 @@ _ZSTD: Final = "zstd"
 class Payloads:
     """Packs the large parts of records for the wire, and unpacks them again."""
 
-    def __init__(self, blobs: BlobStore | None, inline_bytes_max: int) -> None:
+    def __init__(self, blobs: BlobStore | None, inline_bytes_max: int, *, opens_content: bool = True) -> None:
+        """Who only passes documents on, and asks for their keys and fingerprints alone, need not open their content."""
         self._blobs = blobs
         self._inline_bytes_max = inline_bytes_max
+        self._opens_content = opens_content
 
     async def pack(self, record: Record) -> Record:
         """The record with its large parts compressed or by reference; raises StoreError."""
@@ -134,7 +136,7 @@ class Payloads:
 
     async def _unpacked_document(self, document: ExtractedDocument) -> ExtractedDocument:
         document = replace(document, html=await self._inline(document.html))
-        if document.content is None:
+        if document.content is None or not self._opens_content:
             return document
         payload = await self._unpacked(document.content)
         if payload.ref:

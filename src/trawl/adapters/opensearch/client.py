@@ -21,6 +21,8 @@ _PASSWORD: Final = re.compile(r"//[^@/]*@")
 _SHOWN_CHARS: Final = 300
 _SHOWN_ITEMS: Final = 3
 _NDJSON: Final = {"Content-Type": "application/x-ndjson"}
+_RESULTS: Final = "items.*.status,items.*.error,items.*._id,items.*._index"
+"""What is read of a bulk's answer; the rest is most of it."""
 _JSON: Final = {"Content-Type": "application/json"}
 _NO_INDEX: Final = "index_not_found_exception"
 _MOVING: Final = "index write (api)"
@@ -105,7 +107,7 @@ class OpenSearchClient:
         """The result of each item, once none is left that failed for a time."""
         results: dict[int, dict[str, Any]] = {}
         left = list(range(len(items)))
-        parameters = {"refresh": "true" if refresh else "false", "require_alias": "true"}
+        parameters = {"refresh": "true" if refresh else "false", "require_alias": "true", "filter_path": _RESULTS}
         for attempt in range(_TRIES):
             data = b"\n".join([*(items[number] for number in left), b""])
             answer = await self._patiently("POST", "/_bulk", data, _NDJSON, parameters)

@@ -74,8 +74,9 @@ class RedisPolitenessStore:
     async def state(self, key: str) -> PolitenessState:
         """What is known of a key; defaults if nothing."""
         state, permits = self._keys(key)
-        known = await self._client.ask("HMGET", state, "last", "blocked", "response", "failures", "backoffs")
-        return _state([*known, await self._client.ask("ZCARD", permits)])
+        fields = ("last", "blocked", "response", "failures", "backoffs")
+        known, out = await self._client.ask_all([("HMGET", state, *fields), ("ZCARD", permits)])
+        return _state([*known, out])
 
 
 def _state(values: list[Any]) -> PolitenessState:
