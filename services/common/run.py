@@ -82,7 +82,8 @@ def main(stage: Stage, build: Build, *, opens_content: bool = True) -> None:
 
 async def serve(stage: Stage, build: Build, settings: Settings, *, opens_content: bool = True) -> None:
     """Run a service with these settings until it is told to stop."""
-    health, metrics, clock = Health(), Metrics(stage), SystemClock()
+    health, clock = Health(), SystemClock()
+    metrics = Metrics(stage, refresh_seconds=settings.opensearch.refresh_seconds)
     patience = Patience(health, clock, settings.service)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -24,7 +24,9 @@ _LATENCY_BUCKETS: Final = (0.1, 0.25, 0.5, 1, 2, 3, 5, 10, 30, 60, 120, 300, 600
 class Metrics:
     """What a service counts and measures, in a registry of its own."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: Stage, *, refresh_seconds: float = 0.0) -> None:
+        """`refresh_seconds` is how long the search index may take to show what was written to it."""
+        self._refresh_seconds = refresh_seconds
         self.registry = own = CollectorRegistry()
         ProcessCollector(registry=own)
         self._stage = str(stage)
@@ -78,7 +80,8 @@ class Metrics:
         self.outstanding = Gauge("trawl_outstanding_tasks", "Fetches released and without an outcome.", registry=own)
         self.chunks = Counter("trawl_chunks", "Chunks by what happened to them.", ["change"], registry=own)
         self.searchable_seconds = Histogram(
-            "trawl_release_to_searchable_seconds", "Time from the release of a fetch until its text is indexed.",
+            "trawl_release_to_searchable_seconds",
+            "Time from the release of a fetch until a search is sure to find its text: written, and one refresh later.",
             buckets=_LATENCY_BUCKETS, registry=own,
         )  # fmt: skip
 
@@ -111,7 +114,7 @@ class Metrics:
         ):  # fmt: skip
             self.chunks.labels(change).inc(len(keys))
         if record.latency_ms:
-            self.searchable_seconds.observe(record.latency_ms / 1000)
+            self.searchable_seconds.observe(record.latency_ms / 1000 + self._refresh_seconds)
 
 
 class TelemetryServer:
