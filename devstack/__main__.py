@@ -14,12 +14,13 @@ from devstack.server import Server
 
 _TOPICS_SECONDS_MAX: Final = 120
 _NEXT: Final = """
-publish a seed    {told}.venv/bin/trawl seed https://docs.example.com
+its settings      eval "$(.venv/bin/python -m devstack env)"    # in each new shell, before the commands below
+publish a seed    .venv/bin/trawl seed https://docs.example.com
+how far it is     .venv/bin/trawl status --kafka {kafka} --redis {redis}
 search            .venv/bin/trawl search --opensearch {opensearch} how to begin
 what runs         make ps, and metrics on {prometheus}
 stop everything   make down
 """
-_TOLD: Final = 'eval "$(.venv/bin/python -m devstack env)"; '
 
 
 def up(*, servers_only: bool) -> None:
@@ -30,9 +31,8 @@ def up(*, servers_only: bool) -> None:
     _make_topics()
     if not servers_only:
         _start(stack.services())
-    elsewhere = any(stack.port(name) != port for name, port in stack.PORTS.items())
-    urls = {server.name: server.url for server in stack.servers()}
-    _print(_NEXT.format(told=_TOLD if elsewhere else "", **urls))
+    urls = {server.name: server.url.removeprefix("kafka://") for server in stack.servers()}
+    _print(_NEXT.format(**urls))
 
 
 def _start(several: Sequence[Server]) -> None:

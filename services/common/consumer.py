@@ -7,7 +7,6 @@ contiguous prefix of what has ended, and are committed at an interval and when p
 
 import asyncio
 import logging
-import ssl
 import tempfile
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
@@ -18,6 +17,7 @@ from faust.types import TP
 
 from services.common.progress import Place
 from services.common.worker import Message, Work, Worker
+from trawl.adapters.kafka.connection import tls_context
 from trawl.kinds import Stage
 from trawl.settings import KafkaSettings
 
@@ -73,12 +73,18 @@ class Consumer:
         """Join the group and hand over messages until cancelled, or until Faust gives up (then RuntimeError)."""
         self.app.finalize()
         await self.app.start()
-        beside = [asyncio.create_task(self._commit_always()), asyncio.create_task(self._measure_always())]
+        tasks = [
+            asyncio.create_task(self.app.wait_until_stopped()),
+            asyncio.create_task(self._commit_always()),
+            asyncio.create_task(self._measure_always()),
+        ]
         try:
-            await self.app.wait_until_stopped()
+            ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in ended:
+                await task
             raise RuntimeError(f"the consumer of group {self.app.conf.id} has ended: {self.app.crash_reason!r}")
         finally:
-            for task in beside:
+            for task in tasks:
                 task.cancel()
 
     async def close(self) -> None:
@@ -130,8 +136,12 @@ class Consumer:
             await self._on_assigned(self.places)
 
     async def _revoked(self, _: Any, revoked: set[TP], **__: Any) -> None:
-        if revoked:
-            await self.commit()
+        if not revoked:
+            return
+        await self.commit()
+        self.places -= {(tp.topic, tp.partition) for tp in revoked}
+        if self._on_assigned is not None:
+            await self._on_assigned(self.places)
 
 
 def _app(stage: Stage, settings: KafkaSettings, folder: str) -> faust.App:
@@ -163,7 +173,7 @@ def _credentials(settings: KafkaSettings) -> Any:
     protocol = settings.security_protocol
     context = None
     if protocol.endswith("SSL"):
-        context = ssl.create_default_context(cafile=settings.ca_file or None)
+        context = tls_context(settings)
     if protocol.startswith("SASL"):
         return faust.SASLCredentials(
             username=settings.username,

@@ -58,7 +58,7 @@ class Service:
 
     work: Work
     on_assigned: OnAssigned | None = None
-    """Told the partitions, before a record of them is taken."""
+    """Told the partitions, before a record of them is taken, and what is left when some are revoked."""
     loops: tuple[Callable[[], Coroutine[Any, Any, None]], ...] = field(default=())
     """What runs beside the worker."""
 

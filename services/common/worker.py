@@ -27,6 +27,7 @@ from trawl.errors import (
     RecordDecodeError,
     SettingsError,
     StaleEpochError,
+    StoreCorruptError,
     UnknownSchemaError,
 )
 from trawl.failures import failure, traceback_of, url_of
@@ -39,8 +40,8 @@ _LOG = logging.getLogger(__name__)
 _SPAN_MAX = 20_000
 """Offsets of a partition from the first that has not ended; from there on the partition waits for it."""
 _SPAN_SECONDS = 0.05
-FATAL = (StaleEpochError, EmbedderMismatchError, SettingsError)
-"""No record is to blame for these: another owner has the shard, or the deployment is wired wrongly."""
+FATAL = (EmbedderMismatchError, SettingsError)
+"""No record is to blame for these: the deployment is wired wrongly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,26 +203,23 @@ class Worker:
                 self._ended(message, "dead_letter")
             else:
                 decoded.append((message, records))
-        try:
-            await self._step(decoded)
-        except StaleEpochError as error:
-            _LOG.warning("%d records are left to the shard's new owner: %s", len(decoded), error)
-            for message, _ in decoded:
-                if message.place in self._places:
-                    self._places[message.place].leave(message.offset)
-            self._left(len(decoded))
+        await self._step(decoded)
 
     async def _decoded(self, message: Message) -> Sequence[Record] | None:
         """The records of a message; none for one that cannot be read, of which a dead letter was written."""
         topic = TOPIC[message.topic]
         try:
-            return await self._patience.until_done(
-                "reading records", lambda: self._codec.decode(topic, message.value or b"")
-            )
+            return await self._patience.until_done("reading records", lambda: self._read(topic, message.value or b""))
         except (RecordDecodeError, UnknownSchemaError, BlobNotFoundError) as error:
             _LOG.error("%s[%d]@%d cannot be read: %s", message.topic, message.partition, message.offset, error)
             await self._send([self._letter(message, error)])
             return None
+
+    async def _read(self, topic: Topic, data: bytes) -> Sequence[Record]:
+        try:
+            return await self._codec.decode(topic, data)
+        except StoreCorruptError as error:  # a damaged blob stays damaged; the record that names it must not wait
+            raise RecordDecodeError(str(error)) from error
 
     async def _step(self, decoded: Sequence[tuple[Message, Sequence[Record]]]) -> None:
         records = [record for _, found in decoded for record in found]
@@ -232,14 +230,13 @@ class Worker:
             results = await self._patience.until_done("the stage's stores", lambda: self._work.step(records))
             stepped = time.perf_counter()
             await self._send([result for found in results for result in found])
+        except StaleEpochError as error:
+            self._leave([message for message, _ in decoded], error)
+            return
         except FATAL:
             raise
         except Exception as error:  # noqa: BLE001 - the shell turns a stage's bug into dead letters, one by one
-            if len(decoded) > 1:
-                for one in decoded:
-                    await self._step([one])
-                return
-            await self._failed(*decoded[0], error)
+            await self._blame(decoded, error)
             return
         self._metrics.step_seconds.observe(stepped - began)
         if self._work.done is not None:
@@ -247,6 +244,22 @@ class Worker:
             await self._patience.until_done("the stage's stores", lambda: done(records))
         for message, _ in decoded:
             self._ended(message, "done")
+
+    def _leave(self, messages: Sequence[Message], error: StaleEpochError) -> None:
+        """Their shard has another owner, who is given them by the group."""
+        _LOG.warning("%d records are left to the shard's new owner: %s", len(messages), error)
+        for message in messages:
+            if message.place in self._places:
+                self._places[message.place].leave(message.offset)
+        self._left(len(messages))
+
+    async def _blame(self, decoded: Sequence[tuple[Message, Sequence[Record]]], error: Exception) -> None:
+        """Find the record that it is due to: each is tried alone."""
+        if len(decoded) == 1:
+            await self._failed(*decoded[0], error)
+            return
+        for one in decoded:
+            await self._step([one])
 
     async def _failed(self, message: Message, records: Sequence[Record], error: Exception) -> None:
         """A dead letter of the message as it came, and the end of each visit that is in it."""

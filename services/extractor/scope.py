@@ -7,6 +7,7 @@ from typing import Final
 
 from trawl.errors import StoreError
 from trawl.frontier.admission import Gate
+from trawl.frontier.gates import learned
 from trawl.kinds import Found
 from trawl.ports import Clock, FrontierStore
 from trawl.records import DiscoveredLinks, Millis, Record
@@ -51,9 +52,9 @@ class InScope:
         policy = await self._store.crawl(crawl_id)
         if policy is None:
             return None
+        known = self._gates.get(crawl_id)
         gate = known[0] if known is not None else Gate(policy, self._settings)
-        version, count = gate.known
-        gate.learn(*await self._store.scopes(crawl_id, version=version, known=count))
+        await learned(gate, self._store, crawl_id)
         gate.policy = policy
         self._gates[crawl_id] = (gate, now_ms)
         self._gates.move_to_end(crawl_id)

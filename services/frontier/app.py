@@ -1,5 +1,6 @@
 """The frontier's service: each replica owns the shards of hosts whose partitions it has, and releases their fetches."""
 
+import asyncio
 import logging
 from collections.abc import Sequence
 
@@ -40,6 +41,8 @@ class Owning:
         self._patience = context.patience
         self._partitions = context.settings.kafka.partitions
         self._owned: frozenset[int] = frozenset()
+        self._taken = 0  # how often shards were taken over
+        self._taking = asyncio.Lock()
 
     async def assigned(self, places: frozenset[Place]) -> None:
         """Take over the shards of these partitions, at once: whoever had them before can change nothing any more."""
@@ -47,10 +50,15 @@ class Owning:
         self._owned = frozenset(shard for shard in range(HOST_SHARDS) if shard % self._partitions in mine)
         await self._take_over()
 
-    async def _take_over(self) -> None:
-        owned = self._owned
-        epochs = await self._patience.until_done("Redis", lambda: self._leases.acquire(owned))
-        self._store.own(epochs)
+    async def _take_over(self, after: int | None = None) -> None:
+        """Own what is assigned; not if that was done since the given number of times: epochs would fence each other."""
+        async with self._taking:
+            if after is not None and after != self._taken:
+                return
+            owned = self._owned
+            epochs = await self._patience.until_done("Redis", lambda: self._leases.acquire(owned))
+            self._store.own(epochs)
+            self._taken += 1
         _LOG.info("%d shards of hosts are owned", len(epochs))
 
     async def step(self, records: Sequence[Record]) -> list[Sequence[Record]]:
@@ -58,11 +66,12 @@ class Owning:
         return [await self._one(record) for record in records]
 
     async def _one(self, record: Record) -> Sequence[Record]:
+        taken = self._taken
         try:
             results = await self._stage.step(record)
         except StaleEpochError:
-            # Redis may have lost the epoch with its memory; if another replica has the shard, the group will say so.
-            await self._take_over()
+            # Redis may have lost the epoch with its memory; if another replica has the shard, the group has said so.
+            await self._take_over(taken)
             results = await self._stage.step(record)
         if isinstance(record, FetchOutcome):
             self._releasing.ended(record.fetch_id)

@@ -116,13 +116,14 @@ def _sqlite(make: Callable[[Database], T], *, group_seconds: float = 0.0) -> Ope
 
 SERVERS: dict[str, str] = {}
 """The URLs of the servers that run, by the beginning of the names of their adapters."""
-_FIXTURES = {"redis": "redis_server", "opensearch": "opensearch_server", "s3": "s3_server"}
+_FIXTURES = {"redis": "redis_server", "cluster": "redis_cluster", "opensearch": "opensearch_server", "s3": "s3_server"}
 
 
-def _redis(make: Callable[[RedisClient, Settings], T]) -> Open[T]:
+def _redis(make: Callable[[RedisClient, Settings], T], *, server: str = "redis") -> Open[T]:
     def opened(folder: Path) -> Opened[T]:
         prefix = f"t{xxhash.xxh3_64_hexdigest(str(folder).encode())}"
-        settings = Settings(redis=replace(Settings().redis, url=SERVERS["redis"], prefix=prefix))
+        place = replace(Settings().redis, url=SERVERS[server], cluster=server == "cluster", prefix=prefix)
+        settings = Settings(redis=place)
         client = connect_redis(settings.redis)
         return Opened(make(client, settings), closing=[client.close])
 
@@ -159,6 +160,7 @@ FRONTIERS: dict[str, Open[FrontierStore]] = {
     "sqlite": _sqlite(SqliteFrontierStore),
     "sqlite grouped": _sqlite(SqliteFrontierStore, group_seconds=0.005),
     "redis": _redis(lambda client, _: RedisFrontierStore(client, shards=1)),
+    "cluster": _redis(lambda client, _: RedisFrontierStore(client, shards=1), server="cluster"),
 }
 SPILLS: dict[str, Open[SpillQueue]] = {
     "memory": _memory(MemorySpillQueue),
@@ -170,22 +172,26 @@ POLITENESS: dict[str, Open[PolitenessStore]] = {
     "sqlite": _sqlite(SqlitePolitenessStore),
     "sqlite grouped": _sqlite(SqlitePolitenessStore, group_seconds=0.005),
     "redis": _redis(lambda client, settings: RedisPolitenessStore(client, settings.redis)),
+    "cluster": _redis(lambda client, settings: RedisPolitenessStore(client, settings.redis), server="cluster"),
 }
 ROBOTS: dict[str, Open[RobotsStore]] = {
     "memory": _memory(MemoryRobotsStore),
     "sqlite": _sqlite(SqliteRobotsStore),
     "sqlite grouped": _sqlite(SqliteRobotsStore, group_seconds=0.005),
     "redis": _redis(lambda client, settings: RedisRobotsStore(client, settings.robots)),
+    "cluster": _redis(lambda client, settings: RedisRobotsStore(client, settings.robots), server="cluster"),
 }
 MARKERS: dict[str, Open[FetchMarkers]] = {
     "memory": _memory(MemoryFetchMarkers),
     "redis": _redis(lambda client, settings: RedisFetchMarkers(client, settings.redis)),
+    "cluster": _redis(lambda client, settings: RedisFetchMarkers(client, settings.redis), server="cluster"),
 }
 FINGERPRINTS: dict[str, Open[FingerprintIndex]] = {
     "memory": _memory(MemoryFingerprintIndex),
     "sqlite": _sqlite(SqliteFingerprintIndex),
     "sqlite grouped": _sqlite(SqliteFingerprintIndex, group_seconds=0.005),
     "redis": _redis(lambda client, settings: RedisFingerprintIndex(client, settings.redis)),
+    "cluster": _redis(lambda client, settings: RedisFingerprintIndex(client, settings.redis), server="cluster"),
     "redis ten tables": _redis(
         lambda client, settings: RedisFingerprintIndex(client, replace(settings.redis, fingerprint_tables=10))
     ),
@@ -209,7 +215,7 @@ SEARCHES: dict[str, Open[SearchIndex]] = {
         lambda client, settings: OpenSearchSearchIndex(client, settings.opensearch, refresh=True)
     ),
 }
-DURABLE = frozenset({"sqlite", "sqlite grouped", "files", "redis", "redis ten tables", "opensearch", "s3"})
+DURABLE = frozenset({"sqlite", "sqlite grouped", "files", "redis", "redis ten tables", "cluster", "opensearch", "s3"})
 
 _REGISTRIES: dict[str, dict[str, Any]] = {
     "frontier": FRONTIERS,

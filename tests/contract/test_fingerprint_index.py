@@ -339,7 +339,7 @@ asks = st.lists(
 @settings(max_examples=100, deadline=None)
 @given(asks=asks, hamming_max=st.sampled_from((0, 2, 3, 4)))
 def test_answers_as_the_index_in_memory(served: str, asks: list[Any], hamming_max: int) -> None:
-    hamming_max = min(hamming_max, HAMMING_MAX if served.startswith("redis") else hamming_max)
+    hamming_max = min(hamming_max, HAMMING_MAX if served.startswith(("redis", "cluster")) else hamming_max)
 
     async def answers(opened: Opened[FingerprintIndex]) -> list[Any]:
         index = opened.store

@@ -154,7 +154,7 @@ async def test_a_clock_that_drifts_off_is_told_by_idle_services_and_stops_nothin
     try:
         for stage in STAGES:
             await running.witness.told(
-                stage, r"a look at Redis: the clock of this machine differs by -1\d\d\.\d s .*NTP"
+                stage, r"a look at Redis: the clock of this machine differs by -1\d\d\.\d\d s .*NTP"
             )
         await running.begin("drifted")
         await running.witness.until(done)

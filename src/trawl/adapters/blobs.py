@@ -8,6 +8,7 @@ import errno
 import hashlib
 import os
 import re
+import secrets
 from pathlib import Path
 from typing import Final
 
@@ -122,7 +123,7 @@ class FileBlobStore:
 
     def _write(self, path: Path, data: bytes) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f"{path.name}{_TEMPORARY}{os.getpid()}")
+        temporary = path.with_name(f"{path.name}{_TEMPORARY}{secrets.token_hex(8)}")
         try:
             temporary.write_bytes(data)
             temporary.replace(path)

@@ -73,7 +73,7 @@ def list_letters(limit: int, kafka: str | None, config: Path | None, as_json: bo
         }))  # fmt: skip
     else:
         click.echo(_told_listing(found))
-    return 0
+    return int(bool(found.unreadable) and not found.matching)
 
 
 @dlq.command(short_help="Show one dead letter.")
@@ -199,7 +199,10 @@ def _told_listing(found: "Listing") -> str:
         )
     lines.append(f"{counted(found.matching, 'dead letter')}, {found.open} never sent again")
     if found.unreadable:
-        lines.append(f"{counted(found.unreadable, 'message')} on the topic that are no dead letters")
+        lines.append(
+            f"{counted(found.unreadable, 'message')} on the topic cannot be read as dead letters; if the services use a"
+            f" schema registry, name it in kafka.registry_url"
+        )
     return printable("\n".join(lines))
 
 

@@ -82,6 +82,8 @@ class Gate:
         self.policy = policy
         self.read_ms: Millis | None = None
         """As of when the store was asked; none once it is known to have more."""
+        self.changes = 0
+        """How often the store was known to have more."""
         self._settings = settings
         self._rules = canonical_rules(settings)
         self._version = 0

@@ -1,12 +1,12 @@
 """The frontier: what to fetch, when. Nobody else releases fetches."""
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
 
-from trawl.errors import InvalidUrlError
+from trawl.errors import InvalidUrlError, StaleEpochError, StoreCorruptError, StoreError
 from trawl.frontier.admission import (
     PURPOSES,
     Candidate,
@@ -17,6 +17,7 @@ from trawl.frontier.admission import (
     renewed,
     scope_of,
 )
+from trawl.frontier.gates import learned
 from trawl.frontier.outcomes import Outcomes
 from trawl.frontier.score import diversity
 from trawl.frontier.traps import template_trap
@@ -64,6 +65,7 @@ class FrontierStage:
         self._begun: set[str] = set()
         self._refused: dict[tuple[str, str], int] = {}
         self._announced: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._leased: deque[tuple[Request, Millis]] = deque()  # and not released, with the ends of their leases
         self._paced: OrderedDict[str, None] = OrderedDict()
 
     async def step(self, record: Record) -> Sequence[Record]:
@@ -153,24 +155,37 @@ class FrontierStage:
 
         Expired leases return to the queue first. Requests that robots.txt refuses end here, without a fetch.
         """
-        await self.flush()
-        await self._store.reap(now_ms)
+        released: list[Record] = []
+        try:
+            await self.flush()
+            await self._store.reap(now_ms)
+            await self._release_due(released, now_ms, limit)
+        except StoreError:
+            if not released:  # else what was leased goes out, and the next call goes on where this one was
+                raise
+        return released
+
+    async def _release_due(self, released: list[Record], now_ms: Millis, limit: int) -> None:
         lease_ms = int(1000 * self._settings.frontier.lease_seconds)
-        released: list[Record] = [
-            self._robots_task(origin, now_ms, now_ms + lease_ms)
-            for origin in await self._store.lease_robots(now_ms, limit, lease_ms)
-        ]
+        robots = await self._store.lease_robots(now_ms, limit, lease_ms)
+        released.extend(self._robots_task(origin, now_ms, now_ms + lease_ms) for origin in robots)
         tasks = len(released)
         while tasks < limit:
-            origins_max = self._settings.frontier.hosts_ready_max
-            leased = await self._store.lease(now_ms, limit - tasks, lease_ms, origins_max=origins_max)
-            for request in leased:
-                records = await self._release(request, now_ms, now_ms + lease_ms)
-                tasks += any(isinstance(record, FetchTask) for record in records)
-                released.extend(records)
-            if not leased:
-                break
-        return released
+            if not self._leased:
+                origins_max = self._settings.frontier.hosts_ready_max
+                leased = await self._store.lease(now_ms, limit - tasks, lease_ms, origins_max=origins_max)
+                self._leased.extend((request, now_ms + lease_ms) for request in leased)
+            if not self._leased:
+                return
+            request, expires_ms = self._leased[0]
+            try:
+                records = await self._release(request, now_ms, expires_ms)
+            except (StaleEpochError, StoreCorruptError):  # to try again would be in vain
+                self._leased.popleft()
+                raise
+            self._leased.popleft()
+            tasks += any(isinstance(record, FetchTask) for record in records)
+            released.extend(records)
 
     # Seeds and links
 
@@ -178,11 +193,12 @@ class FrontierStage:
         try:
             url = canonical(seed.url, self._canonical)
         except InvalidUrlError as error:
+            data = seed.url.encode(errors="replace")  # JSON may hold half a character
             letter = DeadLetter(
                 stage=Stage.FRONTIER,
                 reason="invalid_url",
                 topic="trawl.seeds",
-                payload=Payload(inline=seed.url.encode(), size_bytes=len(seed.url.encode())),
+                payload=Payload(inline=data, size_bytes=len(data)),
                 error=f"the seed {seed.url[:200]!r} is not a URL that can be crawled: {error}",
                 at_ms=self._clock.now_ms(),
             )
@@ -312,16 +328,17 @@ class FrontierStage:
         gate = self._gates.get(crawl_id)
         if gate is not None and not fresh and gate.read_ms is not None and now_ms - gate.read_ms <= _POLICY_MS:
             return gate
+        changes = gate.changes if gate is not None else 0
         policy = await self._store.crawl(crawl_id)
         if policy is None:
             return None
+        gate = self._gates.get(crawl_id)
         if gate is None:
             gate = self._gates[crawl_id] = Gate(policy, self._settings)
             if len(self._gates) > _CRAWLS_MAX:
                 self._gates.popitem(last=False)
-        version, known = gate.known
-        gate.learn(*await self._store.scopes(crawl_id, version=version, known=known))
-        gate.policy, gate.read_ms = policy, now_ms
+        await learned(gate, self._store, crawl_id)
+        gate.policy, gate.read_ms = policy, now_ms if gate.changes == changes else None
         return gate
 
     def _forget(self, crawl_id: str) -> None:
@@ -329,6 +346,7 @@ class FrontierStage:
         gate = self._gates.get(crawl_id)
         if gate is not None:
             gate.read_ms = None
+            gate.changes += 1
 
     async def _control(self, control: CrawlControl) -> None:
         policy = await self._store.crawl(control.crawl_id)
@@ -412,8 +430,9 @@ class FrontierStage:
 
         Their URLs are one step from the seeds, so a crawl of depth 0 fetches its seeds alone.
         """
-        if not self._first_time(self._announced, (request.crawl_id, request.origin)):
+        if (request.crawl_id, request.origin) in self._announced:
             return []
         urls = (await self._rules.robots(request.origin)).sitemaps
+        self._first_time(self._announced, (request.crawl_id, request.origin))
         links = [Link(url=url, depth=1, purpose=Purpose.SITEMAP, found=Found.ROBOTS) for url in urls[:500]]
         return list(by_host(request.crawl_id, f"{request.origin}/robots.txt", links, self._canonical))

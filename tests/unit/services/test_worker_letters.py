@@ -10,7 +10,7 @@ from services.common.worker import Message, Work, Worker
 from trawl.adapters.blobs import FileBlobStore
 from trawl.adapters.clocks import ManualClock
 from trawl.adapters.kafka import RecordCodec, open_codec
-from trawl.errors import RecordTooLargeError, StoreFullError
+from trawl.errors import RecordTooLargeError, StaleEpochError, StoreFullError
 from trawl.kinds import OutcomeClass, Stage
 from trawl.pipeline import TOPIC, route
 from trawl.records import DeadLetter, FetchedPage, FetchOutcome, FetchTask, Header, Record
@@ -69,7 +69,8 @@ class Running:
         self.health.begun()
         clock = ManualClock()
         patience = Patience(self.health, clock, ServiceSettings())
-        self.worker = Worker(work, codec, self.broker, patience, Metrics(work.stage), clock)
+        self.metrics = Metrics(work.stage)
+        self.worker = Worker(work, codec, self.broker, patience, self.metrics, clock)
 
     async def take(self, *tasks: FetchTask) -> None:
         """Deliver the tasks on one partition, and wait until they have ended."""
@@ -130,3 +131,22 @@ async def test_what_is_to_be_remembered_of_a_record_waits_while_the_store_is_ful
     assert running.health.ready == (True, "ok")
     assert [topic for topic, _ in running.broker.taken] == ["trawl.fetched"]
     assert running.worker.committable() == {(TASKS.name, 3): 1}
+
+
+async def test_records_that_are_left_to_a_shards_new_owner_give_their_room_back_once(tmp_path: Path) -> None:
+    async def step(records: Sequence[Record]) -> list[Sequence[Record]]:
+        if len(records) > 1:
+            raise ZeroDivisionError("a bug that the batch brings out")
+        (record,) = records
+        if isinstance(record, FetchTask) and record.fetch_id == 2:
+            raise StaleEpochError("another owner has taken over shard 7")
+        return [()]
+
+    codec = await open_codec(KafkaSettings(), blobs=FileBlobStore(tmp_path))
+    work = Work(stage=Stage.FETCHER, topics=(TASKS.name,), step=step, lane_of=one_lane, batch_max=8, in_flight_max=4)
+    running = Running(codec, work)
+
+    await running.take(*(task(number, "http://small.example/") for number in range(4)))
+
+    assert running.worker.committable() == {(TASKS.name, 3): 2}
+    assert running.metrics.registry.get_sample_value("trawl_in_flight_records") == 0

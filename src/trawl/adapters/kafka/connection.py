@@ -19,6 +19,7 @@ from trawl.errors import (
 from trawl.settings import KafkaSettings
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _REFUSALS: Final = (
     broker.AuthenticationFailedError,
     broker.SaslAuthenticationFailed,
@@ -37,18 +38,35 @@ def client_options(settings: KafkaSettings) -> dict[str, Any]:
         raise SettingsError(
             f"kafka.security_protocol = {protocol!r} cannot be used; it is one of {', '.join(PROTOCOLS)}"
         )
+    for server in settings.bootstrap_servers:
+        _, colon, port = server.rpartition(":")
+        if colon and not (port.isdecimal() and 0 < int(port) < 65536) and not server.endswith("]"):
+            raise SettingsError(f"kafka.bootstrap_servers: {server!r} is no HOST:PORT")
     options: dict[str, Any] = {
         "bootstrap_servers": list(settings.bootstrap_servers),
         "security_protocol": protocol,
         "request_timeout_ms": int(1000 * settings.request_seconds_max),
     }
     if protocol.endswith("SSL"):
-        options["ssl_context"] = ssl.create_default_context(cafile=settings.ca_file or None)
+        options["ssl_context"] = tls_context(settings)
     if protocol.startswith("SASL"):
+        if settings.sasl_mechanism not in MECHANISMS:
+            raise SettingsError(
+                f"kafka.sasl_mechanism = {settings.sasl_mechanism!r} cannot be used; it is one of"
+                f" {', '.join(MECHANISMS)}"
+            )
         options["sasl_mechanism"] = settings.sasl_mechanism
         options["sasl_plain_username"] = settings.username
         options["sasl_plain_password"] = settings.password
     return options
+
+
+def tls_context(settings: KafkaSettings) -> ssl.SSLContext:
+    """What a broker's certificate is checked against; raises SettingsError."""
+    try:
+        return ssl.create_default_context(cafile=settings.ca_file or None)
+    except (OSError, ssl.SSLError) as error:
+        raise SettingsError(f"kafka.ca_file = {settings.ca_file!r} cannot be used: {error}") from error
 
 
 async def start(client: Any, settings: KafkaSettings) -> None:

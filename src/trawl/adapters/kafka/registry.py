@@ -1,12 +1,12 @@
 """A schema registry with Confluent's API: Confluent's own, Apicurio's under /apis/ccompat/v7, Karapace."""
 
 import json
-import re
 from typing import Any, Final
 from urllib.parse import quote
 
 from curl_cffi import requests
 
+from trawl.adapters.masked import masked
 from trawl.errors import SchemaRegistryError
 
 _SECONDS_MAX: Final = 10.0
@@ -14,7 +14,6 @@ ANSWER_BYTES_MAX: Final = 4 * 1024 * 1024
 """A longer answer is none of a schema registry."""
 _NOT_COMPATIBLE: Final = 409
 _CONTENT: Final = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
-_PASSWORD: Final = re.compile(r"//[^@/]*@")
 _SHOWN_CHARS: Final = 500
 
 
@@ -23,7 +22,7 @@ class SchemaRegistry:
 
     def __init__(self, url: str) -> None:
         self._url = url.rstrip("/")
-        self._where = _PASSWORD.sub("//", self._url)
+        self._where = masked(self._url)
         self._session: requests.AsyncSession[requests.Response] | None = None
 
     async def register(self, subject: str, schema: str) -> int:

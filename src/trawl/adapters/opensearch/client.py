@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-import re
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -10,6 +9,7 @@ import msgspec
 from opensearchpy import AsyncOpenSearch
 from opensearchpy import exceptions as client_errors
 
+from trawl.adapters.masked import masked
 from trawl.errors import RecordRefusedError, StoreError, StoreFullError
 from trawl.settings import OpenSearchSettings
 
@@ -17,7 +17,6 @@ _TRIES: Final = 5
 _FIRST_WAIT_SECONDS: Final = 0.2
 _BUSY: Final = frozenset({429, 502, 503, 504})
 _CONFLICT: Final = 409
-_PASSWORD: Final = re.compile(r"//[^@/]*@")
 _SHOWN_CHARS: Final = 300
 _SHOWN_ITEMS: Final = 3
 _NDJSON: Final = {"Content-Type": "application/x-ndjson"}
@@ -38,7 +37,7 @@ class OpenSearchClient:
 
     def __init__(self, settings: OpenSearchSettings) -> None:
         self._settings = settings
-        self.where = _PASSWORD.sub("//", settings.url)
+        self.where = masked(settings.url)
         self._client = AsyncOpenSearch(
             hosts=[settings.url],
             http_auth=(settings.username, settings.password) if settings.username else None,

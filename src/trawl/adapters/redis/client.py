@@ -3,7 +3,6 @@
 import asyncio
 import hashlib
 import logging
-import re
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -15,16 +14,16 @@ from redis import exceptions
 from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.cluster import RedisCluster
 
+from trawl.adapters.masked import masked
 from trawl.errors import SettingsError, StaleEpochError, StoreError, StoreFullError
 from trawl.settings import RedisSettings
 
 _LOG = logging.getLogger(__name__)
-_PASSWORD: Final = re.compile(r"//[^@/]*@")
 _LUA: Final = "lua"
 _VERSION_MIN: Final = 7
 _POOL_SECONDS: Final = 60.0
 """A command waits this long for one of the connections to be free."""
-_SKEW_SECONDS_MAX: Final = 1.0
+_SKEW_SECONDS_MAX: Final = 0.1
 """A clock that differs by more from the server's would break the gaps that replicas keep between fetches."""
 _LOST: Final = (exceptions.RedisError, OSError, TimeoutError, AttributeError)
 """What a command raises when its connection is lost; AttributeError is redis-py's, when another command closed it."""
@@ -95,7 +94,7 @@ class RedisClient:
                 again = await self._piped(script, [calls[at] for at in missing])
                 for at, answer in zip(missing, again, strict=True):
                     answers[at] = answer
-        where = _shown(self._settings.url)
+        where = masked(self._settings.url)
         return [_of_answer(where, one) if isinstance(one, exceptions.ResponseError) else one for one in answers]
 
     async def _attempt(self, script: Script, call: Call) -> Any:
@@ -145,8 +144,10 @@ class RedisClient:
         """Raise StoreError if the server does not answer, is too old, evicts keys, or has another time than we."""
         with self._named():
             info = await self._info()
+            asked = time.time()
             seconds, micros = await self._time()
-        where = _shown(self._settings.url)
+            answered = time.time()
+        where = masked(self._settings.url)
         version = str(info.get("redis_version", "0"))
         if int(version.partition(".")[0]) < _VERSION_MIN:
             raise StoreError(f"Redis at {where} is version {version}; Trawl needs {_VERSION_MIN} or newer")
@@ -158,10 +159,10 @@ class RedisClient:
             )
         if not int(info.get("aof_enabled", 0)):
             _LOG.warning("Redis at %s has no append-only file: a restart loses its state; set appendonly yes", where)
-        skew = time.time() - (seconds + micros / 1_000_000)
-        if abs(skew) > _SKEW_SECONDS_MAX:
+        skew = (asked + answered) / 2 - (seconds + micros / 1_000_000)
+        if abs(skew) > _SKEW_SECONDS_MAX + (answered - asked) / 2:
             raise StoreError(
-                f"the clock of this machine differs by {skew:.1f} s from that of Redis at {where}; politeness needs one"
+                f"the clock of this machine differs by {skew:.2f} s from that of Redis at {where}; politeness needs one"
                 f" time: synchronise the clocks (NTP)"
             )
 
@@ -186,7 +187,7 @@ class RedisClient:
     @contextmanager
     def _named(self) -> Iterator[None]:
         """Raise what the client raises as the StoreError that says what to do."""
-        where = _shown(self._settings.url)
+        where = masked(self._settings.url)
         try:
             yield
         except exceptions.OutOfMemoryError as error:
@@ -222,7 +223,8 @@ def _open(settings: RedisSettings) -> Any:
         pool = BlockingConnectionPool.from_url(settings.url, timeout=_POOL_SECONDS, **options)
         return Redis.from_pool(pool)
     except (ValueError, exceptions.RedisError) as error:
-        raise SettingsError(f"redis.url = {_shown(settings.url)} cannot be used: {error}") from error
+        why = error if "@" not in settings.url else "in a name or password, characters such as / ? # @ are written %2F"
+        raise SettingsError(f"redis.url = {masked(settings.url)} cannot be used: {why}") from None
 
 
 def _of_answer(where: str, error: exceptions.ResponseError) -> StoreError:
@@ -234,8 +236,3 @@ def _of_answer(where: str, error: exceptions.ResponseError) -> StoreError:
     if "OOM" in text:
         return StoreFullError(f"Redis at {where} is full ({text}); raise its maxmemory")
     return StoreError(f"Redis at {where} cannot serve: {text}")
-
-
-def _shown(url: str) -> str:
-    """A URL without its name and password."""
-    return _PASSWORD.sub("//", url)
