@@ -1,5 +1,6 @@
 """A process that is ours: started once, found again by a later command, and stopped alone."""
 
+import atexit
 import contextlib
 import json
 import os
@@ -114,6 +115,14 @@ class Process:
 
 _CHILDREN: dict[int, "subprocess.Popen[bytes]"] = {}
 """Processes started by this one, to be reaped when they end."""
+
+
+@atexit.register
+def _release() -> None:
+    """Reap what has ended, and say nothing of what runs on: it is to outlive this process."""
+    for child in _CHILDREN.values():
+        if child.poll() is None:
+            child.returncode = 0
 
 
 def _began(pid: int) -> str:
