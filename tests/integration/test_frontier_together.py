@@ -2,17 +2,22 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from tests.integration.test_frontier_stage import Frontier
+from tests.servers import RedisServer
 from trawl.adapters.memory import MemoryFrontierStore, MemoryRobotsStore
+from trawl.adapters.redis import RedisFrontierStore, connect
 from trawl.errors import StaleEpochError, StoreError
 from trawl.frontier.stage import FrontierStage
-from trawl.kinds import Found, SeedKind
-from trawl.ports import RobotsEntry, SeedScope
+from trawl.kinds import Found, ScopeKind, SeedKind
+from trawl.ports import CrawlPolicy, RobotsEntry, SeedScope
 from trawl.records import DeadLetter, DiscoveredLinks, FetchTask, Link, Record, Seed
 from trawl.rules import Rules
+from trawl.settings import Settings
 
 
 class Distant(MemoryFrontierStore):
@@ -107,3 +112,25 @@ async def test_half_a_character_in_a_seed_is_one_dead_letter() -> None:
     (letter,) = await frontier.put(Seed(url="no address \ud800", kind=SeedKind.PAGE))
     assert isinstance(letter, DeadLetter)
     assert (letter.reason, letter.payload.inline) == ("invalid_url", b"no address ?")
+
+
+async def test_a_pause_is_not_undone_by_seeds_that_come_at_the_same_time(
+    redis_server: RedisServer, tmp_path: Path
+) -> None:
+    settings = replace(Settings().redis, url=redis_server.url, prefix=tmp_path.name)
+    clients = [connect(settings) for _ in range(2)]
+    stores = [RedisFrontierStore(client) for client in clients]
+    for number in range(40):
+        policy = CrawlPolicy(crawl_id=f"c{number}")
+        await stores[0].put_crawl(policy)
+        scopes = [SeedScope(url=f"https://h{at}.example/", kind=ScopeKind.HOST) for at in range(8)]
+        adding = [stores[0].add_scopes(policy.crawl_id, (scope,), policy) for scope in scopes]
+        pausing = stores[1].put_crawl(replace(policy, paused=True))
+        await asyncio.gather(*adding[:4], pausing, *adding[4:])
+        found = await stores[0].crawl(policy.crawl_id)
+        assert found is not None
+        assert found.paused
+        _, known = await stores[0].scopes(policy.crawl_id)
+        assert {scope.url for scope in known} == {scope.url for scope in scopes}
+    for client in clients:
+        await client.close()

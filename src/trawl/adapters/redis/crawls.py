@@ -40,20 +40,32 @@ class RedisCrawls:
 
     async def put(self, policy: CrawlPolicy, scopes: Sequence[SeedScope] | None) -> bool:
         """Store or replace a policy and, if they are given, the scopes; whether the policy is another one now."""
-        return await self._write(policy.crawl_id, policy, scopes or (), replaces=scopes is not None)
+        return await self._write(policy.crawl_id, policy, scopes or (), replaces=scopes is not None) > 0
 
     async def add_scopes(self, crawl_id: str, scopes: Sequence[SeedScope], policy: CrawlPolicy | None) -> bool:
         """Add scopes that are new, and merge a policy into the known one; whether that is another one now."""
-        after = None if policy is None else merged(await self.policy(crawl_id), policy)
-        return await self._write(crawl_id, after, scopes, replaces=False)
+        while True:
+            known: bytes | None = await self._client.ask("HGET", self._key(crawl_id, "crawl"), "policy")
+            before = None if known is None else from_json(CrawlPolicy, known)
+            after = None if policy is None else merged(before, policy)
+            changed = await self._write(crawl_id, after, scopes, replaces=False, merged_with=known or b"")
+            if changed >= 0:  # else somebody put another policy meanwhile, such as a pause: merge with that one
+                return bool(changed)
 
     async def _write(
-        self, crawl_id: str, policy: CrawlPolicy | None, scopes: Sequence[SeedScope], *, replaces: bool
-    ) -> bool:
+        self,
+        crawl_id: str,
+        policy: CrawlPolicy | None,
+        scopes: Sequence[SeedScope],
+        *,
+        replaces: bool,
+        merged_with: bytes | None = None,
+    ) -> int:
         keys = [self._key(crawl_id, name) for name in ("crawl", "scopes", "members")]
         arguments: list[Argument] = [b"" if policy is None else to_json(policy), int(replaces)]
+        arguments += [int(merged_with is not None), merged_with or b""]
         arguments += [to_json(scope) for scope in scopes]
-        return bool(await self._client.run(_PUT, keys, arguments))
+        return int(await self._client.run(_PUT, keys, arguments))
 
     async def policy(self, crawl_id: str) -> CrawlPolicy | None:
         """A crawl's policy, if its first seed has arrived."""
