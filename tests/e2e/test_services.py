@@ -9,6 +9,7 @@ import pytest
 
 from tests.e2e.deployed import STAGES, Bystander, Deploy, clusters, texts, through
 from tests.e2e.running import Corpus, crawl, serving
+from tests.servers import Registry
 from tests.site.process import WebProcess
 from tests.site.sites.demo import demo
 from trawl.adapters.embedders import WordllamaEmbedder
@@ -27,13 +28,15 @@ async def embedded_pages(folder: Path) -> list[StoredPage]:
         database.close()
 
 
-async def test_the_services_make_what_the_embedded_crawl_makes(deploy: Deploy, tmp_path: Path) -> None:
+async def test_the_services_make_what_the_embedded_crawl_makes(
+    deploy: Deploy, registry_server: Registry, tmp_path: Path
+) -> None:
     with serving(demo()) as web:
         done = await asyncio.to_thread(crawl, web, "http://demo.test/", out=tmp_path / "embedded")
         assert done.code == 0, done.err
         corpus = Corpus(tmp_path / "embedded")
         expected = await embedded_pages(tmp_path / "embedded")
-        deployment = deploy(**through(web.proxy, web.ca_file))
+        deployment = deploy(**through(web.proxy, web.ca_file), TRAWL_KAFKA_REGISTRY_URL=registry_server.url)
         async with Bystander(deployment) as look:
             deployment.start()
             await look.send(Seed(url="http://demo.test/"))

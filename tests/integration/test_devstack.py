@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
@@ -21,6 +21,8 @@ from devstack import guard, packages, process, stack
 from devstack.process import DevstackError, Process, free_port, is_open
 from devstack.server import answers
 from devstack.servers import KafkaServer, RedisServer
+from tests.site.process import WebProcess
+from tests.site.responders.prose import title
 
 CHECKOUT: Final = Path(__file__).resolve().parents[2]
 _WAIT_SECONDS_MAX: Final = 20.0
@@ -380,8 +382,35 @@ def test_the_command_line_tells_an_error_in_one_line(
     assert [*elsewhere.iterdir()] == []
 
 
+@pytest.fixture
+def tiny_web(monkeypatch: pytest.MonkeyPatch) -> Iterator[WebProcess]:
+    """A fake web of a dozen pages that what is started here reaches, without waits."""
+    with WebProcess("tiny:tiny.test:12") as web:
+        monkeypatch.setenv("TRAWL_FETCH_PROXY", web.proxy)
+        monkeypatch.setenv("TRAWL_FETCH_CA_FILE", str(web.ca_file))
+        monkeypatch.setenv("TRAWL_POLITENESS_DELAY_SECONDS", "0.01")
+        yield web
+
+
+def _trawl(*arguments: str) -> str:
+    """What the command says with the settings of the stack; a search may end with 1 (no hits) or 3 (no index)."""
+    command = [sys.executable, "-m", "trawl", *arguments]
+    done = subprocess.run(command, env={**os.environ, **stack.variables()}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 or (arguments[0] == "search" and done.returncode in {1, 3}), done.stderr
+    return done.stdout
+
+
+def _found(url: str) -> list[dict[str, Any]]:
+    """What a search in the stack finds, the best hit first."""
+    hits: list[dict[str, Any]] = json.loads(
+        _trawl("search", "--opensearch", url, "--json", "--limit", "99", title(7)) or "[]"
+    )
+    return hits
+
+
 @pytest.mark.timeout(400)
-def test_the_whole_stack_starts_stays_when_started_again_and_stops(
+@pytest.mark.usefixtures("tiny_web")
+def test_the_whole_stack_starts_crawls_a_seed_stays_when_started_again_and_stops(
     elsewhere: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     everything = [*stack.servers(), *stack.services()]
@@ -396,6 +425,11 @@ def test_the_whole_stack_starts_stays_when_started_again_and_stops(
         assert "trawl seed http" in told
         assert f"trawl search --opensearch {opensearch.url} " in told
         wait_until(lambda: _scraped(prometheus.url) == dict.fromkeys((str(s.port) for s in stack.services()), "up"))
+
+        _trawl("seed", "http://tiny.test/")
+        wait_until(lambda: len({hit["url"] for hit in _found(opensearch.url)}) == 12)
+        assert _found(opensearch.url)[0]["title"] == title(7)
+        assert _trawl("dlq", "list") == "0 dead letters, 0 never sent again\n"
 
         assert command_line.main(["up"]) == 0
         assert {one.name: one.process.pid for one in everything} == pids
