@@ -80,10 +80,6 @@ class Gate:
 
     def __init__(self, policy: CrawlPolicy, settings: Settings, scopes: Iterable[SeedScope] = ()) -> None:
         self.policy = policy
-        self.read_ms: Millis | None = None
-        """As of when the store was asked; none once it is known to have more."""
-        self.changes = 0
-        """How often the store was known to have more."""
         self._settings = settings
         self._rules = canonical_rules(settings)
         self._version = 0
@@ -118,6 +114,10 @@ class Gate:
     def allows_host(self, host: str) -> bool:
         """Whether any URL of the host can be in scope."""
         return any(scope.allows_host(host) for scope in self._scopes.values())
+
+    def refuses(self, found: DiscoveredLinks) -> bool:
+        """Whether links are refused by their host alone: it is out of scope, and none of them is a seed."""
+        return not self.allows_host(found.target_host) and not any(link.found is Found.SEED for link in found.links)
 
     def allows(self, url: str) -> bool:
         """Whether a canonical URL is in scope."""

@@ -17,7 +17,7 @@ from trawl.frontier.admission import (
     renewed,
     scope_of,
 )
-from trawl.frontier.gates import learned
+from trawl.frontier.gates import Gates
 from trawl.frontier.outcomes import Outcomes
 from trawl.frontier.score import diversity
 from trawl.frontier.traps import template_trap
@@ -39,9 +39,6 @@ from trawl.rules import Rules
 from trawl.settings import Settings
 from trawl.url import canonical, fetch_id, request_key
 
-_CRAWLS_MAX = 256
-_POLICY_MS = 1000
-"""A crawl's policy is read again after this time, for another replica may have changed it."""
 _ORIGINS_MAX = 65_536
 _CALLED_OFF_BATCH = 500
 _T = TypeVar("_T")
@@ -61,7 +58,7 @@ class FrontierStage:
         self._settings = settings
         self._canonical = canonical_rules(settings)
         self._outcomes = Outcomes(store, rules, settings)
-        self._gates: OrderedDict[str, Gate] = OrderedDict()
+        self._gates = Gates(store, clock, settings)
         self._begun: set[str] = set()
         self._refused: dict[tuple[str, str], int] = {}
         self._announced: OrderedDict[tuple[str, str], None] = OrderedDict()
@@ -90,10 +87,8 @@ class FrontierStage:
         """
         if not isinstance(record, DiscoveredLinks) or record.chain_request_key is not None:
             return False
-        gate = self._gates.get(record.crawl_id)
-        if gate is None or gate.read_ms is None or self._clock.now_ms() - gate.read_ms > _POLICY_MS:
-            return False
-        if gate.allows_host(record.target_host) or any(link.found is Found.SEED for link in record.links):
+        gate = self._gates.recent(record.crawl_id)
+        if gate is None or not gate.refuses(record):
             return False
         self._refuse(record.crawl_id, "out_of_scope", len(record.links))
         return True
@@ -119,13 +114,13 @@ class FrontierStage:
         paused = known is not None and known.paused
         await self._store.put_crawl(replace(policy, paused=paused), after)
         self._begun.add(policy.crawl_id)
-        self._forget(policy.crawl_id)
+        self._gates.forget(policy.crawl_id)
         shallower = known is not None and policy.depth_max < known.depth_max
         return shallower or not set(before) <= set(after)
 
     async def call_off(self, crawl_id: str) -> int:
         """End what is queued but out of the crawl's scope or depth, without a fetch; how many."""
-        gate = await self._gate(crawl_id, fresh=True)
+        gate = await self._gates.gate(crawl_id, fresh=True)
         if gate is None:
             return 0
         called_off, batch = 0, list[Completion]()
@@ -205,19 +200,19 @@ class FrontierStage:
             return (letter,)
         if seed.crawl_id not in self._begun:
             await self._store.add_scopes(seed.crawl_id, (scope_of(seed, url),), policy_of(seed))
-            self._forget(seed.crawl_id)
+            self._gates.forget(seed.crawl_id)
         link = Link(url=url, purpose=PURPOSES[seed.kind], found=Found.SEED, lastmod_ms=None)
         return by_host(seed.crawl_id, url, (link,), self._canonical)
 
     async def _discovered(self, found: DiscoveredLinks) -> None:
-        gate = await self._gate(found.crawl_id)
+        gate = await self._gates.gate(found.crawl_id)
         if gate is None:
             self._refuse(found.crawl_id, "unknown_crawl", len(found.links))
             return
         if found.chain_request_key is not None and found.links:
             gate = await self._widened(found, gate)
         if any(link.found is Found.SEED and gate.scope_at(link.url) is None for link in found.links):
-            gate = await self._gate(found.crawl_id, fresh=True) or gate  # another replica may have taken the seed
+            gate = await self._gates.gate(found.crawl_id, fresh=True) or gate  # another replica may have taken the seed
         if not gate.allows_host(found.target_host):
             self._refuse(found.crawl_id, "out_of_scope", len(found.links))
             return
@@ -304,11 +299,11 @@ class FrontierStage:
         if seed is None or gate.scope_at(url) is not None:
             return gate
         await self._store.add_scopes(found.crawl_id, (replace(seed, url=url, seed_url=first.request.url),))
-        return await self._gate(found.crawl_id, fresh=True) or gate
+        return await self._gates.gate(found.crawl_id, fresh=True) or gate
 
     async def _in_scope(self, outcome: FetchOutcome) -> FetchOutcome:
         """A page whose redirect leads out of the scope of its own host is refused; a seed's own widens that instead."""
-        gate = await self._gate(outcome.crawl_id) if outcome.reason == "redirect_other_path" else None
+        gate = await self._gates.gate(outcome.crawl_id) if outcome.reason == "redirect_other_path" else None
         row = await self._store.request(outcome.request_key, outcome.url) if gate is not None else None
         if gate is None or row is None:
             return outcome
@@ -322,32 +317,6 @@ class FrontierStage:
         detail = f"{outcome.url} redirects to {outcome.redirect_target}, which is out of scope"
         return replace(outcome, outcome=OutcomeClass.REFUSED, reason="out_of_scope", detail=detail)
 
-    async def _gate(self, crawl_id: str, *, fresh: bool = False) -> Gate | None:
-        """The crawl's gate; not fresh, it may have missed what was put into the store in the last second."""
-        now_ms = self._clock.now_ms()
-        gate = self._gates.get(crawl_id)
-        if gate is not None and not fresh and gate.read_ms is not None and now_ms - gate.read_ms <= _POLICY_MS:
-            return gate
-        changes = gate.changes if gate is not None else 0
-        policy = await self._store.crawl(crawl_id)
-        if policy is None:
-            return None
-        gate = self._gates.get(crawl_id)
-        if gate is None:
-            gate = self._gates[crawl_id] = Gate(policy, self._settings)
-            if len(self._gates) > _CRAWLS_MAX:
-                self._gates.popitem(last=False)
-        await learned(gate, self._store, crawl_id)
-        gate.policy, gate.read_ms = policy, now_ms if gate.changes == changes else None
-        return gate
-
-    def _forget(self, crawl_id: str) -> None:
-        """The store has something new for a gate."""
-        gate = self._gates.get(crawl_id)
-        if gate is not None:
-            gate.read_ms = None
-            gate.changes += 1
-
     async def _control(self, control: CrawlControl) -> None:
         policy = await self._store.crawl(control.crawl_id)
         if policy is None:
@@ -358,7 +327,7 @@ class FrontierStage:
             await self._store.put_crawl(replace(policy, paused=False))
         elif control.action is ControlAction.LIMIT:
             await self._store.put_crawl(replace(policy, pages_max=control.pages_max))
-        self._forget(control.crawl_id)
+        self._gates.forget(control.crawl_id)
 
     # Release
 
@@ -380,7 +349,7 @@ class FrontierStage:
         if request.attempt > self._settings.frontier.attempts_max:
             await self._outcomes.exhausted(request, now_ms)
             return []
-        gate = await self._gate(request.crawl_id)
+        gate = await self._gates.gate(request.crawl_id)
         reason = gate.calls_off(request) if gate is not None else None
         if reason is not None:
             await self._store.complete(self._called_off(request, reason))
