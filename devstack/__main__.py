@@ -31,7 +31,7 @@ def up(*, servers_only: bool) -> None:
     _make_topics()
     if not servers_only:
         _start(stack.services())
-    urls = {server.name: server.url.removeprefix("kafka://") for server in stack.servers()}
+    urls = {server.name: server.url for server in stack.servers()}
     _print(_NEXT.format(**urls))
 
 

@@ -66,9 +66,9 @@ def told(row: RequestRow, completion: Completion) -> RequestRow:
     )
 
 
-def reason_of(completion: Completion) -> str:
+def reason_of(ended: Completion | RequestRow) -> str:
     """What a terminal outcome is counted under: `class:reason`, or the class where there is no reason."""
-    return f"{completion.outcome}:{completion.reason}" if completion.reason else str(completion.outcome)
+    return f"{ended.outcome}:{ended.reason}" if ended.reason else str(ended.outcome)
 
 
 def outcome_of(ended: str | None) -> OutcomeClass | None:

@@ -24,6 +24,10 @@ _WORDS_ANALYSIS: Final = {
 """What a word is to the full-text search: letters and digits, as `trawl.adapters.words` has it."""
 
 
+HELD_PAGES: Final = {"exists": {"field": "crawl_id"}}
+"""Finds the pages that are not withdrawn."""
+
+
 @dataclass(frozen=True, slots=True)
 class Shape:
     """What an index is made of; a change of it is a new version."""
@@ -166,9 +170,7 @@ class Index:
     async def count(self, query: dict[str, Any] | None = None) -> int:
         """Documents in the index, or those that a query finds."""
         try:
-            await self.refresh()
-            body = None if query is None else {"query": query}
-            return int((await self._client.ask("POST", f"/{self.alias}/_count", body))["count"])
+            return await self._count_of(self.alias, query)
         except NotThereError:
             return 0
 
@@ -211,9 +213,10 @@ class Index:
                 f" index.blocks.write is lifted ({str(failures)[:300]})"
             )
 
-    async def _count_of(self, name: str) -> int:
+    async def _count_of(self, name: str, query: dict[str, Any] | None = None) -> int:
         await self._client.ask("POST", f"/{name}/_refresh")
-        return int((await self._client.ask("GET", f"/{name}/_count"))["count"])
+        body = None if query is None else {"query": query}
+        return int((await self._client.ask("POST", f"/{name}/_count", body))["count"])
 
     def _body(self, shape: Shape, noted: dict[str, Any]) -> dict[str, Any]:
         settings = {

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any, Final
 
 from trawl.adapters.opensearch.client import OpenSearchClient
-from trawl.adapters.opensearch.indices import PAGES_VERSION, Index
+from trawl.adapters.opensearch.indices import HELD_PAGES, PAGES_VERSION, Index
 from trawl.errors import StoreError
 from trawl.records import Key, Millis
 from trawl.settings import OpenSearchSettings
@@ -49,7 +49,7 @@ class PageListing:
         """Withdrawn documents, each with the time of the fetch as of which it was; to be closed by the reader."""
         body = {
             "size": _BATCH,
-            "query": {"bool": {"must_not": {"exists": {"field": "crawl_id"}}}},
+            "query": {"bool": {"must_not": HELD_PAGES}},
             "sort": ["_doc"],
             "_source": ["fetched_at_ms"],
         }

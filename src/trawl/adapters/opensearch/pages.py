@@ -16,7 +16,7 @@ import numpy as np
 import zstandard
 
 from trawl.adapters.opensearch.client import NotThereError, OpenSearchClient
-from trawl.adapters.opensearch.indices import PAGES_VERSION, Index, pages_shape
+from trawl.adapters.opensearch.indices import HELD_PAGES, PAGES_VERSION, Index, pages_shape
 from trawl.errors import StoreCorruptError
 from trawl.plain import from_json, to_json
 from trawl.ports import StoredPage
@@ -30,8 +30,6 @@ _BATCH: Final = 64
 _FIRSTS_MAX: Final = 10_000
 """So many documents' times of first storing are remembered, to write them again without reading."""
 _TIME_MAX: Final = 2**62 - 1
-_ALL: Final = {"exists": {"field": "crawl_id"}}
-"""What is not withdrawn."""
 _WITHDRAWN_KEPT_MS: Final = 90 * 86_400_000
 """Withdrawn documents are remembered for this long after their fetch: longer than any topic keeps an older one."""
 _PURGE_EVERY: Final = 1_000
@@ -96,7 +94,7 @@ class OpenSearchPageStore:
 
     async def purge(self, before_ms: Millis) -> int:
         """Forget that documents were withdrawn whose last fetch was before that time; how many."""
-        query = {"bool": {"must_not": _ALL, "filter": {"range": {"fetched_at_ms": {"lt": before_ms}}}}}
+        query = {"bool": {"must_not": HELD_PAGES, "filter": {"range": {"fetched_at_ms": {"lt": before_ms}}}}}
         path = f"/{self._index.alias}/_delete_by_query"
         await self._index.refresh()
         return int((await self._client.ask("POST", path, {"query": query}, conflicts="proceed"))["deleted"])
@@ -118,7 +116,7 @@ class OpenSearchPageStore:
 
     async def size(self) -> int:
         """Pages stored."""
-        return await self._index.count(_ALL)
+        return await self._index.count(HELD_PAGES)
 
     async def migrate(self) -> bool:
         """Move the documents into an index of this version's mapping; whether there was anything to do."""

@@ -15,7 +15,7 @@ from trawl.errors import EmbedderMismatchError, StoreError
 from trawl.ports import Chunk, Hit, SearchQuery, Vectors
 from trawl.records import Key
 from trawl.settings import OpenSearchSettings
-from trawl.url import key_hex
+from trawl.url import key_hex, key_of_hex
 
 _DECIMALS: Final = 6
 """Of a vector's numbers; beyond them single precision has nothing to say."""
@@ -112,7 +112,7 @@ class OpenSearchSearchIndex:
                 raise StoreError(f"OpenSearch at {self._client.where} cannot search: {answer['error']}"[:500])
             hits = answer["hits"]["hits"]
             hits.sort(key=lambda hit: (-hit["_score"], hit["_id"]))  # ties alike, whatever segment or replica answered
-            rankings.append([_key(hit["_id"]) for hit in hits])
+            rankings.append([key_of_hex(hit["_id"]) for hit in hits])
         return rankings
 
     async def _chunks(self, keys: Sequence[Key]) -> dict[Key, Chunk]:
@@ -120,7 +120,7 @@ class OpenSearchSearchIndex:
             return {}
         ids = [key_hex(key) for key in keys]
         found = await self._client.documents(self._index.alias, ids, _source_excludes="words,vector")
-        return {_key(one["_id"]): _chunk(one) for one in found if one["found"]}
+        return {key_of_hex(one["_id"]): _chunk(one) for one in found if one["found"]}
 
     async def _check(self, vector: Vectors) -> None:
         if not self._dimensions:
@@ -171,8 +171,8 @@ def _source(chunk: Chunk, vector: list[float]) -> dict[str, Any]:
 def _chunk(found: dict[str, Any]) -> Chunk:
     source = found["_source"]
     return Chunk(
-        chunk_id=_key(found["_id"]),
-        document_key=_key(source["document_key"]),
+        chunk_id=key_of_hex(found["_id"]),
+        document_key=key_of_hex(source["document_key"]),
         crawl_id=source["crawl_id"],
         url=source["url"],
         title=source["title"],
@@ -184,7 +184,3 @@ def _chunk(found: dict[str, Any]) -> Chunk:
         tags=tuple(source["tags"]),
         permitted=tuple(source["permitted"]),
     )
-
-
-def _key(text: str) -> Key:
-    return int.from_bytes(bytes.fromhex(text), "big", signed=True)

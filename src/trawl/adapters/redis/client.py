@@ -5,7 +5,7 @@ import hashlib
 import logging
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from functools import cached_property
 from importlib import resources
 from typing import Any, Final, TypeAlias
@@ -58,7 +58,8 @@ class RedisClient:
     def __init__(self, settings: RedisSettings) -> None:
         self._settings = settings
         self._redis = _open(settings)
-        self._free = asyncio.Semaphore(settings.connections_max)
+        # A pool lets commands wait for a connection; the client of a cluster fails if all are taken.
+        self._free = asyncio.Semaphore(settings.connections_max) if settings.cluster else nullcontext()
 
     def key(self, tag: str, name: str) -> str:
         """A key; all keys of one tag lie on one node of a cluster, so that one script may touch them."""
@@ -179,7 +180,7 @@ class RedisClient:
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[None]:
-        """One of the connections: a client of a cluster does not wait for one, it fails if all are taken."""
+        """One of the connections, and the errors of what is done with it by their names."""
         async with self._free:
             with self._named():
                 yield

@@ -9,7 +9,7 @@ from trawl.adapters.redis.client import Argument, Call, RedisClient, Script
 from trawl.adapters.redis.crawls import RedisCrawls
 from trawl.adapters.redis.frontier_rows import DONE, Stored, key_bytes
 from trawl.adapters.redis.shards import meta_key, prefix
-from trawl.adapters.transitions import SETTLED
+from trawl.adapters.transitions import SETTLED, reason_of
 from trawl.kinds import Found
 from trawl.ports import CrawlPolicy, RequestRow
 from trawl.records import Millis
@@ -66,7 +66,7 @@ class FrontierRestoring:
     def _call(self, shard: int, crawl_id: str, part: Sequence[RequestRow], *, only_seen: bool, now_ms: Millis) -> Call:
         arguments: list[Argument] = [prefix(self._client, shard), "", now_ms, crawl_id]
         for row in part:
-            request, counted = row.request, _counted(row)
+            request, counted = row.request, reason_of(row)
             known = Stored(b"", row, SETTLED, counted, None, 0, 0, 0, DONE)
             arguments += [
                 key_bytes(request.request_key),
@@ -103,8 +103,3 @@ async def drop_fingerprints(client: RedisClient) -> int:
     if batch:
         deleted += int(await client.ask("UNLINK", *batch))
     return deleted + int(await client.ask("UNLINK", meta))
-
-
-def _counted(row: RequestRow) -> str:
-    """What the outcome of a request is counted under, as `trawl.adapters.transitions.reason_of` has it."""
-    return f"{row.outcome}:{row.reason}" if row.reason else str(row.outcome)
