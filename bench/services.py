@@ -24,13 +24,10 @@ from bench.measure import WORK
 from bench.services_embedded import EmbeddedCrawl, crawl_embedded
 from bench.services_stack import REST_SECONDS, Cpu, Stack, spent
 from tests.data import DATA
+from tests.outside import outside
 from tests.site.process import WebProcess
 from tests.site.responders.prose import title
-from trawl.adapters.kafka import RecordProducer, Topics, open_codec
-from trawl.adapters.opensearch import OpenSearchPageStore, OpenSearchSearchIndex
-from trawl.adapters.opensearch import connect as connect_opensearch
-from trawl.adapters.redis import RedisFrontierStore
-from trawl.adapters.redis import connect as connect_redis
+from trawl.adapters.kafka import Topics
 from trawl.ports import CrawlProgress, SearchQuery
 from trawl.records import Seed
 
@@ -94,17 +91,9 @@ class Client:
         await topics.create()
         await topics.close()
         await asyncio.to_thread(self._stack.start)
-        codec = await open_codec(settings.kafka, blobs=None)
-        self._exit.push_async_callback(codec.close)
-        self._producer = RecordProducer(settings.kafka, codec)
-        await self._producer.open()
-        self._exit.push_async_callback(self._producer.close)
-        redis, opensearch = connect_redis(settings.redis), connect_opensearch(settings.opensearch)
-        self._exit.push_async_callback(redis.close)
-        self._exit.push_async_callback(opensearch.close)
-        self._frontier = RedisFrontierStore(redis)
-        self._pages = OpenSearchPageStore(opensearch, settings.opensearch)
-        self._index = OpenSearchSearchIndex(opensearch, settings.opensearch)
+        connected = await self._exit.enter_async_context(outside(settings))
+        self._producer, self._frontier = connected.producer, connected.frontier
+        self._pages, self._index = connected.pages, connected.index
         await asyncio.sleep(REST_SECONDS)
         return self
 

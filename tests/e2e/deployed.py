@@ -15,16 +15,13 @@ from pathlib import Path
 from typing import Self, TypeAlias
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient
 
 from devstack.server import ask
+from tests.integration.kafka import topics_of
+from tests.outside import outside
 from tests.servers import KafkaServer, OpenSearchServer, RedisServer
 from trawl.adapters.blobs import FileBlobStore
-from trawl.adapters.kafka import RecordCodec, RecordProducer, Topics, open_codec
-from trawl.adapters.opensearch import OpenSearchPageStore, OpenSearchSearchIndex
-from trawl.adapters.opensearch import connect as connect_opensearch
-from trawl.adapters.redis import RedisFrontierStore
-from trawl.adapters.redis import connect as connect_redis
+from trawl.adapters.kafka import Topics
 from trawl.errors import StoreError
 from trawl.pipeline import TOPIC
 from trawl.ports import CrawlProgress, StoredPage
@@ -45,6 +42,8 @@ QUICK = {
     "TRAWL_KAFKA_SESSION_SECONDS": "6",
 }
 """Short waits; a lease that a killed process held ends soon."""
+
+_POLL_SECONDS = 0.2
 
 
 class Deployment:
@@ -110,6 +109,23 @@ class Deployment:
         status, body = ask(f"{self.where(stage)}/readyz")
         return status, body.decode()
 
+    async def until(
+        self,
+        wanted: Callable[[], Awaitable[bool]],
+        seconds: float,
+        *,
+        about: Callable[[], Awaitable[object]] | None = None,
+    ) -> None:
+        """Wait until something holds; fails with the ends of the logs, and if a service has ended."""
+        end = time.monotonic() + seconds
+        while not await wanted():
+            dead = [stage for stage, process in self.processes if process.poll() is not None]
+            assert not dead, f"{dead} ended by themselves\n{self.log()}"
+            if time.monotonic() >= end:
+                told = await about() if about is not None else ""
+                raise AssertionError(f"not within {seconds} s: {told}\n{self.log()}")
+            await asyncio.sleep(_POLL_SECONDS)
+
     def memory_bytes(self) -> dict[str, int]:
         """By stage what its processes and those that they started hold in memory."""
         rows = [
@@ -149,39 +165,16 @@ class Bystander:
 
     async def __aenter__(self) -> Self:
         settings = self._deployment.settings
-        await self._without_topics()
-        topics = Topics(settings.kafka)
-        await topics.create()
-        await topics.close()
-        self._exit.push_async_callback(self._without_topics)
-        self.codec: RecordCodec = await open_codec(
-            settings.kafka, blobs=FileBlobStore(self._deployment.folder / "blobs")
-        )
-        self.producer = RecordProducer(settings.kafka, self.codec)
-        await self.producer.open()
-        self._exit.push_async_callback(self.producer.close)
-        redis, opensearch = connect_redis(settings.redis), connect_opensearch(settings.opensearch)
-        self._exit.push_async_callback(redis.close)
-        self._exit.push_async_callback(opensearch.close)
-        self.frontier = RedisFrontierStore(redis)
-        self.pages = OpenSearchPageStore(opensearch, settings.opensearch)
-        self.index = OpenSearchSearchIndex(opensearch, settings.opensearch)
+        await self._exit.enter_async_context(topics_of(settings.kafka))
+        blobs = FileBlobStore(self._deployment.folder / "blobs")
+        connected = await self._exit.enter_async_context(outside(settings, blobs))
+        self.codec, self.producer = connected.codec, connected.producer
+        self.frontier, self.pages, self.index = connected.frontier, connected.pages, connected.index
         return self
 
     async def __aexit__(self, *_: object) -> None:
         self._deployment.close()
         await self._exit.aclose()
-
-    async def _without_topics(self) -> None:
-        """Delete what an earlier test left; brokers take a moment."""
-        admin = AIOKafkaAdminClient(bootstrap_servers=list(self._deployment.settings.kafka.bootstrap_servers))
-        await admin.start()
-        try:
-            while left := [name for name in await admin.list_topics() if name in TOPIC]:
-                await admin.delete_topics(left)
-                await asyncio.sleep(0.2)
-        finally:
-            await admin.close()
 
     async def send(self, *records: Record) -> None:
         """Publish records."""
@@ -193,12 +186,7 @@ class Bystander:
 
     async def until(self, wanted: Callable[[], Awaitable[bool]], seconds: float) -> None:
         """Wait until something holds; fails with the ends of the logs."""
-        end = time.monotonic() + seconds
-        while not await self._holds(wanted):
-            dead = [stage for stage, process in self._deployment.processes if process.poll() is not None]
-            assert not dead, f"{dead} ended by themselves\n{self._deployment.log()}"
-            assert time.monotonic() < end, f"not within {seconds} s: {await self.progress()}\n{self._deployment.log()}"
-            await asyncio.sleep(0.3)
+        await self._deployment.until(lambda: self._holds(wanted), seconds, about=self.progress)
 
     async def _holds(self, wanted: Callable[[], Awaitable[bool]]) -> bool:
         try:

@@ -1,20 +1,18 @@
-"""What the tests of bad input share: a way to a server that is shut or lies, and what a service says of itself."""
+"""What the tests of bad input share: a server that lies, and what a service says of itself."""
 
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import ExitStack, asynccontextmanager, closing, contextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeAlias
 
 from devstack.process import free_port
 from devstack.server import ask
 from tests.e2e.deployed import Deployment
+from tests.relay import Change
 from tests.servers import RedisServer
 
-Change: TypeAlias = Callable[[bytes], bytes]
-"""What is made of the bytes that a server answers."""
 QUICK = {
     "TRAWL_SERVICE_RETRY_SECONDS": "0.2",
     "TRAWL_SERVICE_RETRY_SECONDS_MAX": "0.5",
@@ -22,63 +20,8 @@ QUICK = {
     "TRAWL_KAFKA_REQUEST_SECONDS_MAX": "5",
 }
 """Short waits between two tries."""
-_CHUNK_BYTES = 65_536
-_POLL_SECONDS = 0.2
 _TIME = re.compile(rb"\A\*2\r\n\$10\r\n(\d{10})\r\n(\$\d\r\n\d{1,6}\r\n)\Z")
 """What Redis answers to TIME: seconds and microseconds."""
-
-
-class Relay:
-    """A port of loopback behind which a server is, unless it is shut."""
-
-    def __init__(self, target: int) -> None:
-        self.port = free_port()
-        self.change: Change | None = None
-        self._target = target
-        self._server: asyncio.Server | None = None
-        self._ways: set[asyncio.Task[None]] = set()
-
-    async def open(self) -> None:
-        """Pass connections on."""
-        self._server = await asyncio.start_server(self._taken, "127.0.0.1", self.port)
-
-    async def shut(self) -> None:
-        """Cut all connections, and take none."""
-        if self._server is not None:
-            self._server.close()
-            self._server = None
-        for way in self._ways:
-            way.cancel()
-        await asyncio.gather(*self._ways, return_exceptions=True)
-
-    def _taken(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        way = asyncio.create_task(self._pass_on(reader, writer))
-        self._ways.add(way)
-        way.add_done_callback(self._ways.discard)
-
-    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with ExitStack() as stack, suppress(OSError):
-            stack.enter_context(closing(writer))
-            answers, asked = await asyncio.open_connection("127.0.0.1", self._target)
-            stack.enter_context(closing(asked))
-            await asyncio.gather(self._copy(reader, asked, changed=False), self._copy(answers, writer, changed=True))
-
-    async def _copy(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, *, changed: bool) -> None:
-        while data := await source.read(_CHUNK_BYTES):
-            sink.write(self.change(data) if changed and self.change is not None else data)
-            await sink.drain()
-        sink.close()
-
-
-@asynccontextmanager
-async def relay(target: int) -> AsyncIterator[Relay]:
-    """A relay that is open, until the end of the block."""
-    made = Relay(target)
-    await made.open()
-    try:
-        yield made
-    finally:
-        await made.shut()
 
 
 def later(seconds: int) -> Change:
@@ -104,12 +47,7 @@ class Witness:
 
     async def until(self, wanted: Callable[[], Awaitable[bool]], seconds: float = 60) -> None:
         """Wait until something holds; fails with the ends of the logs, and if a service has ended."""
-        end = asyncio.get_running_loop().time() + seconds
-        while not await wanted():
-            dead = [stage for stage, process in self._deployment.processes if process.poll() is not None]
-            assert not dead, f"{dead} ended by themselves\n{self._deployment.log()}"
-            assert asyncio.get_running_loop().time() < end, f"not within {seconds} s\n{self._deployment.log()}"
-            await asyncio.sleep(_POLL_SECONDS)
+        await self._deployment.until(wanted, seconds)
 
     async def until_ready(self, *stages: str) -> None:
         """Wait until they say that they are ready."""

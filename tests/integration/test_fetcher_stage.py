@@ -2,8 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
 
@@ -20,6 +19,7 @@ from tests.fetching import (
     with_fetch,
     with_politeness,
 )
+from tests.relay import relay
 from tests.site import FakeWeb, Reply, Site, sequence
 from tests.site.responders import bombs, delays, faults, limits, redirects
 from tests.site.responders.pages import html, validated
@@ -36,30 +36,6 @@ SLOW = with_politeness(QUICK, delay_seconds=0.3)
 
 def serve(web: FakeWeb, pages: Mapping[str, object], host: str = HOST) -> None:
     web.add(Site(host, {"/good": PAGE, **pages}))  # type: ignore[dict-item]
-
-
-@asynccontextmanager
-async def slow_to_connect(port: int, seconds: float) -> AsyncIterator[int]:
-    """A port behind which the other is, each new connection held up."""
-
-    async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while data := await reader.read(65_536):
-            writer.write(data)
-        writer.close()
-        await writer.wait_closed()
-
-    served: list[asyncio.Task[None]] = []
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        served.append(asyncio.current_task())  # type: ignore[arg-type]  # this is one
-        await asyncio.sleep(seconds)
-        onward_reader, onward = await asyncio.open_connection("127.0.0.1", port)
-        await asyncio.gather(pump(reader, onward), pump(onward_reader, writer), return_exceptions=True)
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    yield server.sockets[0].getsockname()[1]
-    server.close()
-    await asyncio.gather(*served)
 
 
 # Pages
@@ -494,9 +470,9 @@ async def test_the_gap_counts_from_when_a_request_left_not_from_when_its_connect
 ) -> None:
     serve(fake_web, {"/one": PAGE, "/two": PAGE})
     settings = with_fetch(SLOW, ca_file=str(fake_web.ca_file))
-    async with slow_to_connect(fake_web.https_port, 0.4) as port, Rig(fake_web, settings) as rig:
-        await rig.page(f"https://{HOST}:{port}/one")
-        await rig.page(f"https://{HOST}:{port}/two")
+    async with relay(fake_web.https_port, connect_seconds=0.4) as way, Rig(fake_web, settings) as rig:
+        await rig.page(f"https://{HOST}:{way.port}/one")
+        await rig.page(f"https://{HOST}:{way.port}/two")
     assert min(fake_web.gaps(HOST)) >= 0.29
 
 

@@ -16,8 +16,9 @@ from aiokafka.admin import AIOKafkaAdminClient
 
 from tests.e2e.deployed import STAGES, Bystander, Deployment, deployed, through
 from tests.e2e.running import trawl
-from tests.integration.faults import QUICK, Relay, Witness, later, own_redis, relay
+from tests.integration.faults import QUICK, Witness, later, own_redis
 from tests.integration.opensearch import Proxy, proxy
+from tests.relay import Relay, relay
 from tests.servers import KafkaServer, OpenSearchServer, RedisServer
 from tests.site.process import WebProcess
 from trawl.adapters.opensearch import OpenSearchClient, connect

@@ -13,8 +13,9 @@ from aiokafka.admin import AIOKafkaAdminClient
 
 from tests.e2e.deployed import Bystander, Deployment, deployed
 from tests.e2e.running import trawl
-from tests.integration.faults import QUICK, Relay, Witness, later, own_redis, relay
+from tests.integration.faults import QUICK, Witness, later, own_redis
 from tests.integration.opensearch import proxy
+from tests.relay import Relay, relay
 from tests.servers import KafkaServer, OpenSearchServer, RedisServer, Registry
 from trawl.kinds import Novelty
 from trawl.records import ExtractedDocument, Seed, UniqueDocument
