@@ -1,7 +1,8 @@
 """From one version of a mapping to the next: the same answers, no write lost, whatever cuts the migration off."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import itertools
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
@@ -198,6 +199,49 @@ async def test_two_processes_may_migrate_at_once(
     results = await asyncio.gather(*[store.put(page(1000 + number)) for number, store in enumerate(stores)])
     assert results == [True, True, True]
     assert await stores[0].size() == 203
+
+
+class Interrupted(OpenSearchClient):
+    """A client that lets others act before its request of number `at`."""
+
+    def __init__(self, settings: OpenSearchSettings, at: int, others: Callable[[], Awaitable[object]]) -> None:
+        super().__init__(settings)
+        self.at, self.asked, self._others = at, 0, others
+
+    async def ask(self, method: str, path: str, body: Any = None, **parameters: Any) -> Any:
+        self.asked += 1
+        if self.asked == self.at:
+            await self._others()
+        return await super().ask(method, path, body, **parameters)
+
+
+@pytest.mark.parametrize("tidy", [False, True], ids=["the old index stays", "the old index is deleted"])
+async def test_a_migration_may_be_overtaken_at_any_step(
+    settings: OpenSearchSettings, monkeypatch: pytest.MonkeyPatch, tidy: bool
+) -> None:
+    for step in itertools.count(1):
+        named = replace(settings, prefix=f"{settings.prefix}-{step}")
+        async with connected(named) as quick:
+            await OpenSearchPageStore(quick, named).put_many([page(key) for key in range(20)])
+            with monkeypatch.context() as later:
+                upgrade(later)
+                store = OpenSearchPageStore(quick, named)
+
+                async def overtake(store: OpenSearchPageStore = store) -> None:
+                    await store.put(page(20))
+                    if tidy:
+                        await store._index.delete_old()
+
+                slow = Interrupted(named, step, overtake)
+                try:
+                    await OpenSearchPageStore(slow, named).migrate()
+                finally:
+                    await slow.close()
+                assert slow.asked < step or await store.size() == 21
+                assert await store.put(page(21))  # the index that is written to is open
+        if slow.asked < step:
+            break
+    assert step > 8  # nothing overtook the last, which counts the steps
 
 
 async def test_the_old_index_stays_until_it_is_told_to_go(

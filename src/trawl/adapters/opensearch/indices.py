@@ -96,6 +96,11 @@ class Index:
 
     async def meta(self) -> dict[str, Any] | None:
         """What is noted in the mapping of the index; none if there is no index. StoreTooNewError for a newer one."""
+        found = await self._behind()
+        return None if found is None else found[1]
+
+    async def _behind(self) -> tuple[str, dict[str, Any]] | None:
+        """The index behind the alias and what is noted in its mapping, read as one."""
         try:
             found = await self._client.ask("GET", f"/{self.alias}/_mapping")
         except NotThereError:
@@ -105,14 +110,14 @@ class Index:
                 f"the alias {self.alias} at {self._client.where} names several indices: {', '.join(sorted(found))};"
                 f" leave it the one of the highest version"
             )
-        (mapping,) = found.values()
+        ((index, mapping),) = found.items()
         noted: dict[str, Any] = mapping["mappings"].get("_meta", {}).get(_META, {})
         if int(noted.get("version", 0)) > self._version:
             raise StoreTooNewError(
                 f"the index {self.alias} at {self._client.where} is of version {noted['version']}, newer than this"
                 f" Trawl's {self._version}: upgrade Trawl, or name another opensearch.prefix"
             )
-        return noted
+        return index, noted
 
     async def outdated(self) -> bool:
         """Whether there is an index of an older version."""
@@ -136,21 +141,22 @@ class Index:
 
         Writing to the old index is blocked from before the copy, so a write is refused and tried again rather than
         lost. Each step may be done twice, or by two processes at once, so a migration that was cut off is done by the
-        next call. The old index stays, closed to writes, until `delete_old`.
+        next call, and one that another process overtakes is done by that one. The old index stays, closed to writes,
+        until `delete_old`.
         """
-        known = await self.meta()
-        if known is None or int(known.get("version", 0)) >= self._version:
+        found = await self._behind()
+        if found is None or int(found[1].get("version", 0)) >= self._version:
             return False
-        (old,) = await self._client.ask("GET", f"/_alias/{self.alias}")
+        old, known = found
         new = f"{self.alias}-v{self._version}"
         await self._create(shape, {**known, **noted}, {})
-        await self._client.ask("PUT", f"/{old}/_block/write")
-        await self._copy(old, new)
         actions = [{"remove": {"index": old, "alias": self.alias}}, {"add": {"index": new, "alias": self.alias}}]
         try:
+            await self._client.ask("PUT", f"/{old}/_block/write")
+            await self._copy(old, new)
             await self._client.ask("POST", "/_aliases", {"actions": actions})
         except StoreError:
-            if await self.outdated():  # else another process was quicker
+            if await self.outdated():  # else another process was quicker, and the new index may have grown since
                 raise
         return True
 
