@@ -13,8 +13,8 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeAlias
 
 from services.common.connections import Patience
@@ -105,6 +105,29 @@ async def one_by_one(
 ) -> list[Sequence[Record]]:
     """The step of a stage that takes one record at a time."""
     return [await step(record) for record in records]
+
+
+def _placed(
+    decoded: Sequence[tuple[Message, Sequence[Record]]], results: Sequence[Sequence[Record]]
+) -> Iterator[Record]:
+    """The results in order; a dead letter that a stage wrote says where the message lies that it is of."""
+    messages = ((message, len(records)) for message, records in decoded for _ in records)
+    for (message, count), found in zip(messages, results, strict=True):
+        for result in found:
+            yield _letter_of(message, result, whole=count == 1) if isinstance(result, DeadLetter) else result
+
+
+def _letter_of(message: Message, letter: DeadLetter, *, whole: bool) -> DeadLetter:
+    """The letter with the place of a message, and its bytes as they came; of one record among several, its own."""
+    data = message.value or b""
+    return replace(
+        letter,
+        topic=message.topic,
+        partition=message.partition,
+        offset=message.offset,
+        key=message.key,
+        payload=Payload(inline=data, size_bytes=len(data)) if whole else letter.payload,
+    )
 
 
 @dataclass(slots=True)
@@ -229,7 +252,7 @@ class Worker:
         try:
             results = await self._patience.until_done("the stage's stores", lambda: self._work.step(records))
             stepped = time.perf_counter()
-            await self._send([result for found in results for result in found])
+            await self._send(list(_placed(decoded, results)))
         except StaleEpochError as error:
             self._leave([message for message, _ in decoded], error)
             return
@@ -277,18 +300,15 @@ class Worker:
         self._ended(message, "dead_letter")
 
     def _letter(self, message: Message, error: Exception) -> DeadLetter:
-        data = message.value or b""
-        return DeadLetter(
+        letter = DeadLetter(
             stage=self._work.stage,
             reason=type(error).__name__,
             topic=message.topic,
-            partition=message.partition,
-            offset=message.offset,
-            key=message.key,
-            payload=Payload(inline=data, size_bytes=len(data)),
+            payload=Payload(),
             error=traceback_of(error),
             at_ms=self._clock.now_ms(),
         )
+        return _letter_of(message, letter, whole=True)
 
     async def _send(self, records: Sequence[Record]) -> None:
         if not records:

@@ -23,6 +23,7 @@ pytestmark = pytest.mark.timeout(600)
 OUTAGE_SECONDS = 120
 SETTLED_SECONDS = 30
 GROWTH_BYTES = 30_000_000
+BAD_SEED = b'{"url": "no address", "pages_max": 7}'
 
 
 async def letters_of(look: Bystander) -> list[DeadLetter]:
@@ -39,13 +40,20 @@ async def test_poison_is_put_aside_and_the_stream_goes_on(deploy: Deploy) -> Non
                 await raw.send_and_wait("trawl.fetched", b"\x00\x01 no record", partition=0)
                 await raw.send_and_wait("trawl.fetched", b"\xc3\x01unknown schema", partition=0)
                 await raw.send_and_wait("trawl.seeds", b'{"address": "http://tiny.test/"}', partition=1)
-                await raw.send_and_wait("trawl.seeds", b"http://tiny.test/\n", partition=1)
+                await raw.send_and_wait("trawl.seeds", BAD_SEED, key=b"mine", partition=2)
+                await raw.send_and_wait("trawl.seeds", b"http://tiny.test/\nnot me\nnor me\n", partition=2)
             await look.until_indexed(20, 90)
             letters = await letters_of(look)
             assert Counter((letter.topic, letter.reason) for letter in letters) == {
                 ("trawl.fetched", "UnknownSchemaError"): 2,
                 ("trawl.seeds", "RecordDecodeError"): 1,
+                ("trawl.seeds", "invalid_url"): 3,
             }
+            assert [
+                (one.partition, one.offset, one.key, one.payload.inline)
+                for one in letters
+                if one.reason == "invalid_url"
+            ] == [(2, 0, b"mine", BAD_SEED), (2, 1, b"", b"not me"), (2, 1, b"", b"nor me")]
             assert {letter.payload.inline for letter in letters} >= {b"\xc3\x01unknown schema"}
 
 

@@ -168,6 +168,18 @@ async def test_a_schema_that_is_not_compatible_ends_the_start_with_what_to_do(
         assert list(await codec.decode(CONTROL, await codec.encode(ORDER))) == [ORDER]
 
 
+async def test_services_that_start_together_register_together(registry_server: Registry) -> None:
+    registries = [SchemaRegistry(registry_server.url) for _ in range(8)]
+    try:
+        for number in range(10):
+            subject = f"new-{number}-value"
+            ids = await asyncio.gather(*(one.register(subject, schema_text("Seed")) for one in registries))
+            assert len(set(ids)) == 1
+            assert ask(registry_server, "GET", f"/config/{subject}")["compatibilityLevel"] == "BACKWARD"
+    finally:
+        await asyncio.gather(*(one.close() for one in registries))
+
+
 async def test_what_is_known_goes_on_while_the_registry_is_away_and_what_is_not_waits(
     kafka_server: KafkaServer, registry_server: Registry
 ) -> None:

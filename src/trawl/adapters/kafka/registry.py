@@ -1,6 +1,7 @@
 """A schema registry with Confluent's API: Confluent's own, Apicurio's under /apis/ccompat/v7, Karapace."""
 
 import json
+from collections.abc import Collection
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -12,7 +13,8 @@ from trawl.errors import SchemaRegistryError
 _SECONDS_MAX: Final = 10.0
 ANSWER_BYTES_MAX: Final = 4 * 1024 * 1024
 """A longer answer is none of a schema registry."""
-_NOT_COMPATIBLE: Final = 409
+_MISSING: Final = 404
+_CONFLICT: Final = 409
 _CONTENT: Final = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
 _SHOWN_CHARS: Final = 500
 
@@ -27,7 +29,7 @@ class SchemaRegistry:
 
     async def register(self, subject: str, schema: str) -> int:
         """The id of a schema under a subject; SchemaRegistryError if it is not compatible with the one before."""
-        await self._ask("PUT", f"/config/{quote(subject, safe='')}", {"compatibility": "BACKWARD"})
+        await self._set_rule(f"/config/{quote(subject, safe='')}")
         body = {"schema": schema, "schemaType": "AVRO"}
         answer = await self._ask("POST", f"/subjects/{quote(subject, safe='')}/versions", body)
         found = answer.get("id")
@@ -35,9 +37,13 @@ class SchemaRegistry:
             raise self._strange("POST", f"/subjects/{subject}/versions", answer)
         return found
 
+    async def _set_rule(self, path: str) -> None:
+        """Have a subject take only what is compatible; a conflict there means that another process just did the same."""
+        await self._ask("PUT", path, {"compatibility": "BACKWARD"}, answers={_CONFLICT})
+
     async def schema(self, schema_id: int) -> str | None:
         """The schema of an id; None if there is none."""
-        answer = await self._ask("GET", f"/schemas/ids/{schema_id}", None, missing_ok=True)
+        answer = await self._ask("GET", f"/schemas/ids/{schema_id}", None, answers={_MISSING})
         if answer is None:
             return None
         if not isinstance(answer.get("schema"), str):
@@ -50,8 +56,8 @@ class SchemaRegistry:
             await self._session.close()
             self._session = None
 
-    async def _ask(self, method: str, path: str, body: Any, *, missing_ok: bool = False) -> Any:
-        """The object in an answer; None for 404 if that is an answer. Raises SchemaRegistryError."""
+    async def _ask(self, method: str, path: str, body: Any, *, answers: Collection[int] = ()) -> Any:
+        """The object in an answer; None for a refusal whose status is an answer. Raises SchemaRegistryError."""
         try:
             status, text = await self._answer(method, path, body)
             answer = json.loads(text) if 200 <= status < 300 else None
@@ -60,7 +66,7 @@ class SchemaRegistry:
                 f"the schema registry at {self._where} does not answer: {error}; is it running, and is"
                 f" kafka.registry_url right (with its path, for example /apis/ccompat/v7)?"
             ) from error
-        if status == 404 and missing_ok:
+        if status in answers:
             return None
         if not 200 <= status < 300:
             raise self._refusal(method, path, status, text)
@@ -90,12 +96,12 @@ class SchemaRegistry:
 
     def _refusal(self, method: str, path: str, status: int, text: str) -> SchemaRegistryError:
         hint = ""
-        if status == _NOT_COMPATIBLE:
+        if status == _CONFLICT:
             hint = (
                 "; the schema here is not compatible with the newest one there (BACKWARD): a newer Trawl, or another"
                 " program, has registered it. Run the newest version everywhere, or delete that version of the subject"
             )
-        elif status in {404, 405}:
+        elif status in {_MISSING, 405}:
             hint = "; is kafka.registry_url right (with its path, for example /apis/ccompat/v7)?"
         elif status in {401, 403}:
             hint = "; name and password may stand in kafka.registry_url, as http://NAME:PASSWORD@HOST"
