@@ -89,8 +89,8 @@ up: setup ## Start the whole stack as local processes: Kafka, registry, Redis, O
 	@$(RUN) -m devstack up $(ARGS)
 
 .PHONY: down
-down: ## Stop what `make up` started
-	@$(RUN) -m devstack down
+down: ## Stop what `make up` started, data stays [NAME=fetcher: that alone]
+	@$(RUN) -m devstack down $(NAME)
 
 .PHONY: ps
 ps: ## Show what runs

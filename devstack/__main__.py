@@ -1,4 +1,4 @@
-"""`python -m devstack up | down | ps | logs [NAME] | env | pin NAME`."""
+"""`python -m devstack up | down [NAME] | ps | logs [NAME] | env | pin NAME`."""
 
 import argparse
 import os
@@ -13,6 +13,8 @@ from devstack.process import DevstackError
 from devstack.server import Server
 
 _TOPICS_SECONDS_MAX: Final = 120
+_UNUSABLE: Final = 2
+"""The exit code of `trawl` for settings that cannot be used."""
 _NEXT: Final = """
 its settings      eval "$(.venv/bin/python -m devstack env)"    # in each new shell, before the commands below
 publish a seed    .venv/bin/trawl seed https://docs.example.com
@@ -21,6 +23,7 @@ search            .venv/bin/trawl search --opensearch {opensearch} how to begin
 what runs         make ps, and metrics on {prometheus}
 stop everything   make down
 """
+_MEND: Final = "What was started runs on. Mend it and run make up again, which starts the rest; make down stops all.\n"
 
 
 def up(*, servers_only: bool) -> None:
@@ -53,13 +56,15 @@ def _make_topics() -> None:
         timeout=_TOPICS_SECONDS_MAX,
         check=False,
     )
+    if done.returncode == _UNUSABLE:
+        raise DevstackError(f"the settings cannot be used: {done.stderr.strip()}")
     if done.returncode:
-        raise DevstackError(f"the topics are not as they should be: {done.stdout}{done.stderr}")
+        raise DevstackError(f"the topics are not as they should be: {(done.stdout + done.stderr).strip()}")
 
 
-def down() -> None:
-    """Stop what was started here, in the reverse order."""
-    for server in reversed([*stack.servers(), *stack.services()]):
+def down(name: str | None) -> None:
+    """Stop what was started here, in the reverse order, or one of it."""
+    for server in reversed(_named(name)):
         if server.process.pid is not None:
             server.stop()
             _print(f"{server.name:<12} stopped")
@@ -80,13 +85,17 @@ def ps() -> None:
 
 def logs(name: str | None) -> None:
     """Show the ends of the logs, or of one."""
+    for server in _named(name):
+        _print(f"== {server.name}: {server.process.log}\n{server.process.last_lines()}")
+
+
+def _named(name: str | None) -> list[Server]:
+    """Everything, or the one of that name."""
     everything = [*stack.servers(), *stack.services()]
-    if name is not None and name not in {server.name for server in everything}:
-        names = ", ".join(server.name for server in everything)
-        raise DevstackError(f"there is no {name} to show the log of; there are {names}")
-    for server in everything:
-        if name in {None, server.name}:
-            _print(f"== {server.name}: {server.process.log}\n{server.process.last_lines()}")
+    found = [server for server in everything if name in {None, server.name}]
+    if not found:
+        raise DevstackError(f"there is no {name} here; there are {', '.join(server.name for server in everything)}")
+    return found
 
 
 def env() -> None:
@@ -104,7 +113,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run one command; the exit code."""
     parser = argparse.ArgumentParser(prog="python -m devstack", description=__doc__)
     parser.add_argument("command", choices=("up", "down", "ps", "logs", "env", "pin"))
-    parser.add_argument("name", nargs="?", help="one server or service, for logs; a server of artifacts, for pin")
+    parser.add_argument("name", nargs="?", help="one server or service, for down and logs; for pin one of artifacts")
     parser.add_argument("--servers-only", action="store_true", help="start no services")
     asked = parser.parse_args(arguments)
     if asked.command == "pin" and asked.name not in packages.RECIPES:
@@ -112,7 +121,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         _run(asked.command, asked.name, servers_only=asked.servers_only)
     except DevstackError as error:
-        sys.stderr.write(f"devstack: {error}\n")
+        sys.stderr.write(f"devstack: {error}\n{_MEND if asked.command == 'up' else ''}")
         return 1
     return 0
 
@@ -122,7 +131,7 @@ def _run(command: str, name: str | None, *, servers_only: bool) -> None:
         case "up":
             up(servers_only=servers_only)
         case "down":
-            down()
+            down(name)
         case "ps":
             ps()
         case "logs":

@@ -48,6 +48,11 @@ class Server(ABC):
         return f"http://127.0.0.1:{self.port}"
 
     @property
+    def place(self) -> Path:
+        """The folder that it runs in."""
+        return self.folder
+
+    @property
     def ports(self) -> Mapping[str, int]:
         """All ports that it listens on, by their names in the table of ports."""
         return {self.name: self.port}
@@ -83,7 +88,7 @@ class Server(ABC):
             self._check_ports()
             self.folder.mkdir(parents=True, exist_ok=True)
             self.prepare()
-            self.process.start(self.command(), self.environment(), cwd=self.folder)
+            self.process.start(self.command(), self.environment(), cwd=self.place)
 
     def _check_ports(self) -> None:
         for name, port in self.ports.items():

@@ -12,7 +12,7 @@ from devstack.server import Server, answers, ask
 from devstack.servers import KafkaServer, OpenSearchServer, Prometheus, RedisServer, Registry
 
 CHECKOUT: Final = ROOT.parent
-FOLDER: Final = Path(os.environ.get("DEVSTACK_FOLDER", PLACE / "data"))
+FOLDER: Final = Path(os.environ.get("DEVSTACK_FOLDER", PLACE / "data")).absolute()
 PORTS: Final[Mapping[str, int]] = {
     "kafka": 9092,
     "kafka_controller": 9093,
@@ -62,6 +62,11 @@ class ServiceProcess(Server):
     def __init__(self, name: str, folder: Path, port: int) -> None:
         self.name = name
         super().__init__(folder, port)
+
+    @property
+    def place(self) -> Path:
+        """Where it was started: the settings that it is given may name files from there."""
+        return Path.cwd()
 
     def install(self) -> None:
         """It is this checkout."""

@@ -1,21 +1,23 @@
-"""Write the generated pages of `docs/` from the code, and the generated tables of `docs/guide.md`.
+"""Write the generated pages of `docs/` from the code, and the generated tables of others.
 
     python -m tools.docs            write what differs
     python -m tools.docs --check    write nothing; exit with 1 and name the pages that differ
 
 docs/settings.md comes from trawl/settings.py, docs/cli.md from the commands' help, docs/errors.md from trawl/errors.py,
-and the table of a row's fields in docs/guide.md from trawl/adapters/folder/rows.py.
+the table of a row's fields in docs/guide.md from trawl/adapters/folder/rows.py, and that of a seed's fields in
+docs/operations.md from trawl/records.py.
 """
 
 import ast
 import dataclasses
 import inspect
+import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_type_hints
 
 import click
 
@@ -24,13 +26,12 @@ from trawl import errors, records, settings
 from trawl.adapters.folder import rows
 from trawl.cli.main import cli
 from trawl.kinds import Found, PageType, RenderMode
-from trawl.records import ExtractedDocument
+from trawl.records import ExtractedDocument, Seed
 from trawl.settings import Settings
 
 DOCS: Final = Path(__file__).resolve().parents[1] / "docs"
 GUIDE: Final = DOCS / "guide.md"
-BEGIN: Final = "<!-- row: begin, written by `make docs` -->\n"
-END: Final = "<!-- row: end -->\n"
+OPERATIONS: Final = DOCS / "operations.md"
 HELP_CHARS: Final = 100
 _WRITTEN: Final = "<!-- Written by `make docs` from {source}; change that, not this page. -->\n"
 
@@ -103,14 +104,20 @@ def main(arguments: list[str]) -> int:
 
 def pages() -> dict[Path, str]:
     """Give every page that is generated, or holds a generated table, as it should be."""
-    guide = GUIDE.read_text("utf-8")
-    before, _, rest = guide.partition(BEGIN)
     return {
         DOCS / "settings.md": settings_page(),
         DOCS / "cli.md": cli_page(),
         DOCS / "errors.md": errors_page(),
-        GUIDE: before + BEGIN + row_table() + END + rest.partition(END)[2],
+        GUIDE: with_table(GUIDE.read_text("utf-8"), "row", row_table()),
+        OPERATIONS: with_table(OPERATIONS.read_text("utf-8"), "seed", seed_table()),
     }
+
+
+def with_table(page: str, name: str, table: str) -> str:
+    """Give a page with a generated table in its place."""
+    begin, end = f"<!-- {name}: begin, written by `make docs` -->\n", f"<!-- {name}: end -->\n"
+    before, _, rest = page.partition(begin)
+    return before + begin + table + end + rest.partition(end)[2]
 
 
 # Source text
@@ -161,7 +168,8 @@ def settings_page() -> str:
 Every limit and policy of a crawl is a setting. A setting is read, in rising order of precedence, from
 
 1. its default, in the tables below,
-2. a TOML file that `--config` names: a table for each group, `[fetch]` and below it `body_bytes_max = 1000000`,
+2. a TOML file that `--config` names, or the variable `TRAWL_SETTINGS`: a table for each group, `[fetch]` and below it
+   `body_bytes_max = 1000000`,
 3. a variable of the environment: `TRAWL_FETCH_BODY_BYTES_MAX=1000000`; in a list, commas part the items,
 4. the options of the command line, for those settings that have one ([cli.md](cli.md)).
 
@@ -302,6 +310,25 @@ def row_table() -> str:
         meaning = _MEANINGS.get(name) or texts[attributes[name]]
         lines.append(_line(f"`{name}`", _json_type(name, value), meaning))
     return "\n| field | type | meaning |\n|---|---|---|\n" + "".join(lines) + "\n"
+
+
+def seed_table() -> str:
+    """Give the table of the fields of a seed."""
+    texts, lines = documented(records)["Seed"].fields, []
+    for field in dataclasses.fields(Seed):
+        hint = get_type_hints(Seed)[field.name]
+        words = f" {_one_of(hint)}." if isinstance(hint, type) and issubclass(hint, StrEnum) else ""
+        if dataclasses.is_dataclass(hint):
+            names = ", ".join(f"`{one.name}` {_json(one.default)}" for one in dataclasses.fields(hint))
+            words, default = f" An object: {names}.", ""
+        else:
+            default = "" if field.default is dataclasses.MISSING else _json(field.default)
+        lines.append(_line(f"`{field.name}`", default, texts[field.name] + words))
+    return "\n| field | default | meaning |\n|---|---|---|\n" + "".join(lines) + "\n"
+
+
+def _json(value: Any) -> str:
+    return f"`{json.dumps(value)}`"
 
 
 def _row_attributes() -> dict[str, str]:

@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 import time
-import tomllib
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
@@ -27,11 +26,9 @@ from trawl.adapters.kafka import RecordProducer, Topics, open_codec
 from trawl.errors import KafkaUnavailableError, SettingsError, TrawlError
 from trawl.kinds import Stage
 from trawl.ports import BlobStore, Clock
-from trawl.settings import Settings, load
+from trawl.settings import FILE_VARIABLE, Settings, load, read
 
 _LOG = logging.getLogger(__name__)
-SETTINGS_FILE: Final = "TRAWL_SETTINGS"
-"""The variable that names a TOML file of settings."""
 _LEVELS: Final = ("debug", "info", "warning", "error")
 
 
@@ -184,12 +181,8 @@ async def _run(
 
 
 def _settings() -> Settings:
-    path = os.environ.get(SETTINGS_FILE, "")
-    try:
-        document = tomllib.loads(Path(path).read_text("utf-8")) if path else {}
-    except (OSError, ValueError) as error:
-        raise SettingsError(f"the variable {SETTINGS_FILE} names {path}, which cannot be read: {error}") from error
-    return load(document, os.environ)
+    path = os.environ.get(FILE_VARIABLE, "")
+    return load(read(Path(path) if path else None), os.environ)
 
 
 class _JsonLines(logging.Formatter):

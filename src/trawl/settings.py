@@ -5,14 +5,18 @@ a variable of the environment (`TRAWL_FETCH_BODY_BYTES_MAX=1000000`) and the com
 parted by commas, or by line breaks if it has any.
 """
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, Final, get_args, get_origin, get_type_hints
 
 from trawl._version import __version__
 from trawl.errors import SettingsError
 
+FILE_VARIABLE: Final = "TRAWL_SETTINGS"
+"""The variable that names the TOML file."""
 DEFAULT_USER_AGENT = f"trawl/{__version__} (+https://github.com/trawl-project/trawl)"
 
 
@@ -494,6 +498,18 @@ _POSITIVE: Final = {
     ),
 }  # fmt: skip
 """Settings of which zero would let nothing through, wait for ever, or mean no limit at all."""
+
+
+def read(path: Path | None) -> dict[str, Any]:
+    """A file of settings, parsed, for `load`; empty without a path. Raises SettingsError."""
+    if path is None:
+        return {}
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise SettingsError(f"there is no settings file {path}") from None
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"the settings file {path} cannot be read: {error}") from error
 
 
 def load(document: Mapping[str, Any], environ: Mapping[str, str]) -> Settings:

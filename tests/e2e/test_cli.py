@@ -234,8 +234,11 @@ def test_a_setting_is_read_from_file_variable_and_option_in_rising_order(web: Fa
     web.add(Site("set.test", {"/": article("s")}))
     config = tmp_path / "trawl.toml"
     config.write_text('[fetch]\nuser_agent = "file/1"\n', encoding="utf-8")
+    other = tmp_path / "other.toml"
+    other.write_text('[fetch]\nuser_agent = "other/1"\n', encoding="utf-8")
     steps: list[tuple[tuple[str | Path, ...], dict[str, str], str]] = [
-        (("--config", config), {}, "file/1"),
+        ((), {"TRAWL_SETTINGS": str(other)}, "other/1"),
+        (("--config", config), {"TRAWL_SETTINGS": str(other)}, "file/1"),
         (("--config", config), {"TRAWL_FETCH_USER_AGENT": "variable/1"}, "variable/1"),
         (("--config", config, "--user-agent", "option/1"), {"TRAWL_FETCH_USER_AGENT": "variable/1"}, "option/1"),
     ]

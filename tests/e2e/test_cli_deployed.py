@@ -13,7 +13,7 @@ import pytest
 from tests.contract.requests import admit, open_origin, request
 from tests.e2e.running import ROOT, Ran, trawl
 from tests.integration.kafka import messages_on, sending, topics_of, without_topics
-from tests.servers import KafkaServer, OpenSearchServer, RedisServer
+from tests.servers import KafkaServer, OpenSearchServer, RedisServer, Registry
 from trawl.adapters.blobs import FileBlobStore
 from trawl.adapters.embedders import WordllamaEmbedder
 from trawl.adapters.kafka import open_codec
@@ -256,18 +256,33 @@ def test_dead_letters_are_listed_shown_and_sent_again_once(deployed: Deployed) -
     assert raw == BAD.decode()
 
     ran = deployed.run("dlq", "replay", "1", "--json")
-    assert ran.summary == {"sent": [1], "sent_before": [], "refused": []}
+    assert ran.summary == {"sent": [1], "sent_before": [], "refused": [], "unreadable": 0}
     ran = deployed.run("dlq", "replay", "--all")
     assert ran.code == 0
     assert "2 dead letters sent again" in ran.out
     assert "1 left out, since sent again before" in ran.out
     assert deployed.run("dlq", "replay", "--all", "--json").summary == {
-        "sent": [], "sent_before": [0, 1, 2], "refused": []
+        "sent": [], "sent_before": [0, 1, 2], "refused": [], "unreadable": 0
     }  # fmt: skip
     assert sorted(deployed.messages("trawl.seeds")) == [(3, None, b"http://b.test/"), (3, None, BAD)]
     assert deployed.messages("trawl.fetched") == [(3, b"k", large)]
     assert deployed.run("dlq", "replay", "1", "--again", "--json").summary["sent"] == [1]
     assert "sent again 20" in deployed.run("dlq", "list").out
+
+
+def test_letters_whose_schema_only_a_registry_knows_are_told(deployed: Deployed, registry_server: Registry) -> None:
+    registry = {"TRAWL_KAFKA_REGISTRY_URL": registry_server.url}
+    asyncio.run(_send_framed(load({}, {**deployed.variables, **registry}), letter(BAD)))
+    for code, arguments in ((1, ("list",)), (2, ("show", "0")), (1, ("replay", "0")), (1, ("replay", "--all"))):
+        ran = deployed.run("dlq", *arguments)
+        assert ran.code == code, (arguments, ran)
+        assert "cannot be read as a dead letter; if the services use a schema registry" in ran.out + ran.err
+    assert "RecordDecodeError" in deployed.run("dlq", "show", "0", env=registry).out
+
+
+async def _send_framed(settings: Settings, *letters: DeadLetter) -> None:
+    async with sending(settings.kafka, None) as (_, producer):
+        await producer.send(letters)
 
 
 def test_what_cannot_be_sent_again_is_told(deployed: Deployed) -> None:
@@ -303,7 +318,8 @@ def test_status_tells_lag_and_who_is_stuck(deployed: Deployed, kafka_server: Kaf
     people = deployed.run(*status).out
     assert "frontier is stuck" in people
     assert "is it running?" in people
-    assert "1 message on trawl.dead-letters; trawl dlq list shows them" in people
+    assert "1 message on trawl.dead-letters, letters and notes of what was sent again; trawl dlq list" in people
+    assert "unread: not committed yet" in people
 
 
 def test_status_tells_queues_and_hosts_in_back_off(
@@ -330,8 +346,14 @@ def test_status_tells_queues_and_hosts_in_back_off(
     assert (waiting["origin"], waiting["failures"]) == ("http://b.test", 4)
     assert waiting["waits_seconds"] > 1000
     people = deployed.run(*status).out
-    assert "crawl 'c': 3 URLs queued, 0 in flight" in people
+    assert "crawl 'c': 3 URLs queued, 0 in flight, 0 of 9 pages of its budget charged\n" in people
+    assert "  2  out_of_scope" in people
+    assert "hosts of all crawls, most queued first" in people
     assert people.partition("hosts in back-off")[2].count("http://b.test") == 1
+    other = deployed.run(*status[:-1], "other")
+    assert other.code == 1
+    assert "no seed of a crawl 'other' has come to the frontier; there are: c\n" in other.out
+    assert "http://a.test" in other.out
 
 
 async def _fill_frontier(settings: Settings) -> None:
@@ -339,7 +361,8 @@ async def _fill_frontier(settings: Settings) -> None:
     try:
         store = RedisFrontierStore(client)
         store.own(await ShardLeases(client).acquire(range(HOST_SHARDS)))
-        await store.put_crawl(CrawlPolicy(crawl_id="c"))
+        await store.put_crawl(CrawlPolicy(crawl_id="c", pages_max=9))
+        await store.count_refusals("c", "out_of_scope", 2)
         await admit(store, *(request(url) for url in ("http://a.test/1", "http://a.test/2", "http://b.test/1")))
         await open_origin(store, "http://a.test")
         await open_origin(store, "http://b.test", blocked_until_ms=10**13, failures=4)

@@ -54,10 +54,13 @@ async def lose(deployment: Deployment) -> None:
     await client.close()
 
 
-async def rebuilt(deployment: Deployment, *options: str) -> dict[str, object]:
+async def rebuilt(deployment: Deployment, *options: str, beside: str = "") -> dict[str, object]:
+    """What a rebuild says that it did; it warns of the services that run beside it, and of nothing else."""
     variables = {name: value for name, value in deployment.environment.items() if name.startswith("TRAWL_")}
     ran = await asyncio.to_thread(trawl, "rebuild", "--json", *options, env=variables)
     assert ran.code == 0, ran.err
+    assert ran.err.partition(" run meanwhile")[0] == beside
+    assert ran.err.count("\n") == bool(beside)
     return ran.summary
 
 
@@ -126,6 +129,8 @@ async def test_a_crawl_that_begins_again_indexes_nothing_again(deployment: Deplo
         deployment.start()
         await look.send(SEED)
         await look.until_indexed(PAGES, 90)
+        beside = "note: frontier, fetcher, extractor, dedup"
+        assert (await rebuilt(deployment, "--only-fingerprints", beside=beside))["fingerprints"] == 0
         deployment.close()
         await lose(deployment)
         before = await look.stored()

@@ -374,7 +374,7 @@ def test_the_command_line_tells_an_error_in_one_line(
     elsewhere: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert command_line.main(["logs", "redsi"]) == 1
-    assert "devstack: there is no redsi" in capsys.readouterr().err
+    assert "devstack: there is no redsi here; there are redis, kafka" in capsys.readouterr().err
 
     monkeypatch.setenv("DEVSTACK_KAFKA_PORT", "many")
     assert command_line.main(["ps"]) == 1
@@ -382,13 +382,33 @@ def test_the_command_line_tells_an_error_in_one_line(
     assert [*elsewhere.iterdir()] == []
 
 
+def test_what_up_cannot_start_is_told_with_what_to_do(
+    elsewhere: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with listening() as port:
+        monkeypatch.setenv("DEVSTACK_REDIS_PORT", str(port))
+        assert command_line.main(["up"]) == 1
+    told = capsys.readouterr().err
+    assert f"another process listens on port {port}" in told
+    assert "run make up again" in told
+    assert [*elsewhere.iterdir()] == []
+
+
+def test_settings_that_cannot_be_used_are_not_taken_for_wrong_topics(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRAWL_KAFKA_PARTITIONS", "many")
+    with pytest.raises(DevstackError, match=r"^the settings cannot be used: .*kafka\.partitions = 'many'"):
+        command_line._make_topics()
+
+
 @pytest.fixture
-def tiny_web(monkeypatch: pytest.MonkeyPatch) -> Iterator[WebProcess]:
-    """A fake web of a dozen pages that what is started here reaches, without waits."""
+def tiny_web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WebProcess]:
+    """A fake web of a dozen pages that what is started here reaches, without waits; paths are told as from a shell."""
     with WebProcess("tiny:tiny.test:12") as web:
+        settings = tmp_path / "trawl.toml"
+        settings.write_text("[politeness]\ndelay_seconds = 0.01\n")
         monkeypatch.setenv("TRAWL_FETCH_PROXY", web.proxy)
-        monkeypatch.setenv("TRAWL_FETCH_CA_FILE", str(web.ca_file))
-        monkeypatch.setenv("TRAWL_POLITENESS_DELAY_SECONDS", "0.01")
+        monkeypatch.setenv("TRAWL_FETCH_CA_FILE", os.path.relpath(web.ca_file))
+        monkeypatch.setenv("TRAWL_SETTINGS", os.path.relpath(settings))
         yield web
 
 
@@ -431,9 +451,12 @@ def test_the_whole_stack_starts_crawls_a_seed_stays_when_started_again_and_stops
         assert _found(opensearch.url)[0]["title"] == title(7)
         assert _trawl("dlq", "list") == "0 dead letters, 0 never sent again\n"
 
+        assert command_line.main(["down", "dedup"]) == 0
+        assert capsys.readouterr().out.split() == ["dedup", "stopped"]
         assert command_line.main(["up"]) == 0
+        pids["dedup"] = stack.services()[3].process.pid
         assert {one.name: one.process.pid for one in everything} == pids
-        assert len(re.findall("^[a-z]+ +runs already ", capsys.readouterr().out, re.MULTILINE)) == len(everything)
+        assert len(re.findall("^[a-z]+ +runs already ", capsys.readouterr().out, re.MULTILINE)) == len(everything) - 1
     finally:
         assert command_line.main(["down"]) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [

@@ -61,9 +61,11 @@ def test_generated_pages_agree_with_the_code() -> None:
 
 
 def test_a_page_that_differs_is_named_and_written_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "guide.md").write_text(f"before\n{generator.BEGIN}old\n{generator.END}after\n", "utf-8")
+    for name, table in (("guide", "row"), ("operations", "seed")):
+        page = generator.with_table("before\n", table, "outdated\n") + "after\n"
+        (tmp_path / f"{name}.md").write_text(page, "utf-8")
+        monkeypatch.setattr(generator, name.upper(), tmp_path / f"{name}.md")
     monkeypatch.setattr(generator, "DOCS", tmp_path)
-    monkeypatch.setattr(generator, "GUIDE", tmp_path / "guide.md")
 
     assert generator.main(["--check"]) == 1
     assert generator.main([]) == 0
@@ -72,6 +74,8 @@ def test_a_page_that_differs_is_named_and_written_anew(tmp_path: Path, monkeypat
     assert guide.startswith("before\n")
     assert guide.endswith("after\n")
     assert "| `html_compressed` |" in guide
+    assert "outdated" not in guide
+    assert "| `pages_max` | `0` |" in (tmp_path / "operations.md").read_text("utf-8")
 
 
 def test_every_setting_is_documented_with_its_unit_and_meaning() -> None:

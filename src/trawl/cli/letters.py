@@ -140,10 +140,11 @@ def replay(
     done = asyncio.run(_with_letters(settings, replayed))
     if as_json:
         refused = [{"number": number, "why": why} for number, why in done.refused]
-        click.echo(json.dumps({"sent": done.sent, "sent_before": done.before, "refused": refused}))
+        told = {"sent": done.sent, "sent_before": done.before, "refused": refused, "unreadable": done.unreadable}
+        click.echo(json.dumps(told))
     else:
         click.echo(_told_replay(done))
-    return int(bool(done.refused))
+    return int(bool(done.refused or done.unreadable))
 
 
 async def _with_letters(settings: Settings, act: "Callable[[Letters, RecordProducer], Awaitable[_T]]") -> _T:
@@ -199,10 +200,7 @@ def _told_listing(found: "Listing") -> str:
         )
     lines.append(f"{counted(found.matching, 'dead letter')}, {found.open} never sent again")
     if found.unreadable:
-        lines.append(
-            f"{counted(found.unreadable, 'message')} on the topic cannot be read as dead letters; if the services use a"
-            f" schema registry, name it in kafka.registry_url"
-        )
+        lines.append(found.unreadable_told)
     return printable("\n".join(lines))
 
 
@@ -232,6 +230,8 @@ def _told_replay(done: "Replayed") -> str:
     if done.before:
         lines.append(f"{len(done.before)} left out, since sent again before; --again sends them too")
     lines += [f"{number} cannot be sent: {why}" for number, why in done.refused]
+    if done.unreadable:
+        lines.append(done.unreadable_told)
     return printable("\n".join(lines))
 
 

@@ -1,7 +1,6 @@
 """From options of the command line to settings."""
 
 import os
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,14 +11,20 @@ from typing import Any, TypeVar
 import click
 
 from trawl.errors import SettingsError
-from trawl.settings import Settings, load
+from trawl.settings import FILE_VARIABLE, Settings, load, read
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def config_option(command: _F) -> _F:
     """The `--config` option."""
-    option = click.option("--config", type=click.Path(dir_okay=False, path_type=Path), help="A TOML file of settings.")
+    option = click.option(
+        "--config",
+        type=click.Path(dir_okay=False, path_type=Path),
+        envvar=FILE_VARIABLE,
+        show_envvar=True,
+        help="A TOML file of settings.",
+    )
     return option(command)
 
 
@@ -49,16 +54,7 @@ def network_options(command: _F) -> _F:
 
 def settings_of(config: Path | None, options: Mapping[str, Any]) -> Settings:
     """Settings from file, environment and the command line; raises SettingsError."""
-    document: dict[str, Any] = {}
-    if config is not None:
-        try:
-            document = tomllib.loads(config.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise SettingsError(f"there is no settings file {config}") from None
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise SettingsError(f"the settings file {config} cannot be read: {error}") from error
-    settings = load(document, os.environ)
-    return _checked(_with_options(settings, options))
+    return _checked(_with_options(load(read(config), os.environ), options))
 
 
 def kafka_settings(config: Path | None, kafka: str | None) -> Settings:

@@ -14,6 +14,8 @@ from trawl.cli.options import config_option, json_option, settings_of
 from trawl.cli.progress import counted
 from trawl.cli.rebuilding import Plan, Rebuilt, plain
 from trawl.cli.rebuilding import rebuild as restore
+from trawl.cli.standing import running_services
+from trawl.settings import Settings
 
 _SHOWN_SECONDS: Final = 5.0
 _CRAWLS_SHOWN_MAX: Final = 20
@@ -45,9 +47,20 @@ def rebuild(
         settings = replace(settings, opensearch=replace(settings.opensearch, url=opensearch))
     if redis is not None:
         settings = replace(settings, redis=replace(settings.redis, url=redis))
-    done = asyncio.run(restore(settings, Plan(**options), _progress()))
+    done = asyncio.run(_rebuilt(settings, Plan(**options)))
     click.echo(json.dumps(plain(done), ensure_ascii=False) if as_json else _told(done))
     return 0 if done.pages else 1
+
+
+async def _rebuilt(settings: Settings, plan: Plan) -> Rebuilt:
+    running = await running_services(settings)
+    if running:
+        click.echo(
+            f"note: {', '.join(running)} run meanwhile: until this is done, each text is new to the duplicate gate, and"
+            f" copies of pages may be indexed; stop them first",
+            err=True,
+        )
+    return await restore(settings, plan, _progress())
 
 
 def _progress() -> Callable[[Rebuilt], None]:
@@ -72,12 +85,11 @@ def _told(done: Rebuilt) -> str:
     if not done.pages:
         return "the page store has no such page; nothing was restored"
     read = f"{counted(done.pages, 'page')} of {counted(len(done.crawls), 'crawl')} read"
-    restored = (
-        counted(done.fingerprints, "fingerprint"),
-        counted(done.requests, "request"),
-        counted(done.withdrawn, "withdrawn document"),
-    )
-    lines = [f"{read} in {done.seconds:.1f} s, {_rate(done):.0f}/s", f"  restored      {', '.join(restored)}"]
+    restored = f"{counted(done.fingerprints, 'fingerprint')}, {counted(done.requests, 'request')}"
+    lines = [f"{read} in {done.seconds:.1f} s, {_rate(done):.0f}/s", f"  restored      {restored}"]
+    if done.withdrawn:
+        gone = counted(done.withdrawn, "document")
+        lines.append(f"  told again    {gone} withdrawn or duplicate, so that no older fetch brings them back")
     if done.superseded:
         lines.append(f"  newer         of {counted(done.superseded, 'page')} Redis knows something newer")
     if done.repeated:

@@ -7,12 +7,16 @@ from typing import Any, Final
 
 from trawl.cli.options import needs
 from trawl.cli.progress import counted
+from trawl.errors import TrawlError
+from trawl.kinds import Stage
 from trawl.pipeline import HOST_SHARDS
 from trawl.settings import Settings
 
 _ORIGINS_MAX: Final = 1000
 """Hosts looked at, most queued first."""
 _HOSTS_SHOWN_MAX: Final = 20
+_CRAWLS_SHOWN_MAX: Final = 20
+_QUICK_SECONDS: Final = 3.0
 
 
 async def look(settings: Settings, *, seconds: float, redis: str | None, crawl_id: str) -> dict[str, Any]:
@@ -22,6 +26,16 @@ async def look(settings: Settings, *, seconds: float, redis: str | None, crawl_i
         settings = replace(settings, redis=replace(settings.redis, url=redis))
         found["frontier"] = await _frontier(settings, crawl_id)
     return found
+
+
+async def running_services(settings: Settings) -> list[str]:
+    """Services that Kafka counts as members of their groups, the indexer apart; none if Kafka does not say so soon."""
+    quick = replace(settings.kafka, request_seconds_max=min(settings.kafka.request_seconds_max, _QUICK_SECONDS))
+    try:
+        found = await _groups(replace(settings, kafka=quick), 0.0)
+    except TrawlError:
+        return []
+    return [group["stage"] for group in found["groups"] if group["members"] and group["stage"] != Stage.INDEXER]
 
 
 async def _groups(settings: Settings, seconds: float) -> dict[str, Any]:
@@ -44,9 +58,11 @@ async def _groups(settings: Settings, seconds: float) -> dict[str, Any]:
 async def _frontier(settings: Settings, crawl_id: str) -> dict[str, Any]:
     with needs("redis"):
         from trawl.adapters.redis import RedisFrontierStore, connect  # noqa: PLC0415 - an extra
+        from trawl.adapters.redis.crawls import RedisCrawls  # noqa: PLC0415 - an extra
     client, now_ms = connect(settings.redis), int(1000 * time.time())
     try:
         store = RedisFrontierStore(client, shards=HOST_SHARDS)
+        policy, (_, crawls) = await store.crawl(crawl_id), await RedisCrawls(client).changes(0)
         progress, origins = await store.progress(crawl_id), await store.origins(_ORIGINS_MAX)
     finally:
         await client.close()
@@ -63,10 +79,15 @@ async def _frontier(settings: Settings, crawl_id: str) -> dict[str, Any]:
     ]
     return {
         "crawl_id": crawl_id,
+        "known": policy is not None,
+        "crawls": sorted(crawls),
+        "pages_max": policy.pages_max if policy is not None else 0,
+        "paused": policy is not None and policy.paused,
         "queued": progress.queued,
         "leased": progress.leased,
         "charged": progress.charged,
         "outcomes": dict(progress.outcomes),
+        "reasons": dict(progress.reasons),
         "refusals": dict(progress.refusals),
         "hosts": hosts[:_HOSTS_SHOWN_MAX],
         "hosts_in_backoff": sorted(
@@ -83,9 +104,11 @@ def told(found: dict[str, Any]) -> str:
         lines += [_group_line(group, topic) for topic in group["topics"]]
         if group["stuck"]:
             lines.append(f"  {group['stage']} is stuck: records wait, and nothing was committed{_nobody(group)}")
+    lines.append("  unread: not committed yet, be it under way; committed: how many more in that time")
     letters = found["topics"].get("trawl.dead-letters", 0)
     if letters:
-        lines.append(f"{counted(letters, 'message')} on trawl.dead-letters; trawl dlq list shows them")
+        told = f"{counted(letters, 'message')} on trawl.dead-letters, letters and notes of what was sent again"
+        lines.append(f"{told}; trawl dlq list tells which")
     if "frontier" in found:
         lines += _frontier_lines(found["frontier"])
     return "\n".join(lines)
@@ -105,14 +128,41 @@ def _nobody(group: dict[str, Any]) -> str:
 
 
 def _frontier_lines(frontier: dict[str, Any]) -> list[str]:
+    lines = _crawl_lines(frontier) if frontier["known"] else [_unknown(frontier)]
+    queued = [host for host in frontier["hosts"] if host["queued"]]
+    lines += _hosts("hosts of all crawls, most queued first", queued)
+    return lines + _hosts("hosts in back-off", frontier["hosts_in_backoff"][:_HOSTS_SHOWN_MAX])
+
+
+def _crawl_lines(frontier: dict[str, Any]) -> list[str]:
     queue = f"{counted(frontier['queued'], 'URL')} queued, {frontier['leased']} in flight"
-    lines = [f"crawl {frontier['crawl_id']!r}: {queue}, {counted(frontier['charged'], 'page')} charged"]
-    for heading, counts in (("URLs by outcome", frontier["outcomes"]), ("links not followed", frontier["refusals"])):
+    lines = [f"crawl {frontier['crawl_id']!r}: {queue}, {_budget(frontier)}{', paused' if frontier['paused'] else ''}"]
+    return lines + outcome_lines(frontier)
+
+
+def _budget(frontier: dict[str, Any]) -> str:
+    charged, pages_max = frontier["charged"], frontier["pages_max"]
+    if not pages_max:
+        return f"{counted(charged, 'page')} charged"
+    spent = "; it is used up, a seed with a larger one goes on" if charged >= pages_max else ""
+    return f"{charged} of {pages_max} pages of its budget charged{spent}"
+
+
+def _unknown(frontier: dict[str, Any]) -> str:
+    crawls = frontier["crawls"]
+    names, more = ", ".join(crawls[:_CRAWLS_SHOWN_MAX]), len(crawls) - _CRAWLS_SHOWN_MAX
+    known = f"there are: {names}{f' and {more} more' if more > 0 else ''}" if crawls else "none has begun"
+    return f"no seed of a crawl {frontier['crawl_id']!r} has come to the frontier; {known}"
+
+
+def outcome_lines(found: dict[str, Any]) -> list[str]:
+    """The URLs of a crawl by outcome and reason, and the links that were not followed by reason."""
+    lines = []
+    for heading, counts in (("URLs by outcome", found["reasons"]), ("links not followed", found["refusals"])):
         if counts:
             lines.append(heading)
-            lines += [f"  {count:>8}  {name}" for name, count in counts.items()]
-    lines += _hosts("hosts, most queued first", [host for host in frontier["hosts"] if host["queued"]])
-    return lines + _hosts("hosts in back-off", frontier["hosts_in_backoff"][:_HOSTS_SHOWN_MAX])
+            lines.extend(f"  {count:>8}  {reason.replace(':', ': ')}" for reason, count in counts.items())
+    return lines
 
 
 def _hosts(heading: str, hosts: Sequence[dict[str, Any]]) -> list[str]:

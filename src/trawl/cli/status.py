@@ -31,7 +31,8 @@ def status(
     """Show queue, hosts, outcomes, refusals by reason and duplicates of a crawl, also while it is running.
 
     With --kafka, show how far the services of a deployed system are: what each has not read, for how long it waits, and
-    whether commits get on.
+    whether commits get on; with --redis also one crawl of it, and the hosts of all. The exit code is 1 if nobody knows
+    that crawl.
     """
     if kafka is None:
         if redis is not None:
@@ -44,16 +45,13 @@ def status(
     settings = kafka_settings(config, kafka)
     found = asyncio.run(standing.look(settings, seconds=seconds, redis=redis, crawl_id=crawl_id))
     click.echo(json.dumps(found, ensure_ascii=False) if as_json else standing.told(found))
-    return 0
+    return 0 if found.get("frontier", {}).get("known", True) else 1
 
 
 def _told(found: dict[str, Any]) -> str:
     stored = f"{counted(found['documents'], 'document')}, {counted(found['chunks'], 'chunk')}"
     lines = [found["dir"], f"  {stored}; {counted(found['queued'], 'URL')} queued, {found['leased']} in flight"]
-    for heading, counts in (("URLs by outcome", found["reasons"]), ("links not followed", found["refusals"])):
-        if counts:
-            lines.append(heading)
-            lines.extend(f"  {count:>8}  {reason.replace(':', ': ')}" for reason, count in counts.items())
+    lines += standing.outcome_lines(found)
     if found["hosts"]:
         lines.append("hosts, most queued first")
         lines.append("    queued  in flight  admitted  robots         waits")

@@ -28,6 +28,9 @@ _PLACE: Final = TopicPartition(LETTERS.name, 0)
 REPLAYED: Final = "trawl-replayed"
 """The header of a note: the number of the letter that was sent again, in decimal."""
 _DIGITS_MAX: Final = 19
+_UNREADABLE: Final = (
+    "cannot be read as a dead letter; if the services use a schema registry, name it in kafka.registry_url"
+)
 BATCH_LETTERS_MAX: Final = 50
 """Letters sent at once; each may hold a body."""
 
@@ -53,7 +56,12 @@ class Listing:
     open: int = 0
     """How many of them were never sent again."""
     unreadable: int = 0
-    """Messages on the topic that are no dead letters."""
+    """Messages on the topic that cannot be read as dead letters."""
+
+    @property
+    def unreadable_told(self) -> str:
+        """Those in words; empty if there are none."""
+        return _unreadable_told(self.unreadable)
 
 
 @dataclass(slots=True)
@@ -66,6 +74,13 @@ class Replayed:
     """Those that were not, since they had been before."""
     refused: list[tuple[int, str]] = field(default_factory=list)
     """Those that cannot be, and why."""
+    unreadable: int = 0
+    """Messages that cannot be read as dead letters, where none was named by its number."""
+
+    @property
+    def unreadable_told(self) -> str:
+        """Those in words; empty if there are none."""
+        return _unreadable_told(self.unreadable)
 
 
 Wanted = Callable[[DeadLetter], bool]
@@ -100,6 +115,8 @@ class Letters:
         notes: dict[int, Millis] = {}
         letter: DeadLetter | None = None
         async for offset, found in self._read(first=number, notes=notes):
+            if offset == number and found is None:
+                raise RecordDecodeError(f"message {number} of {LETTERS.name} {_UNREADABLE}")
             if offset == number:
                 letter = found
         if letter is None:
@@ -159,12 +176,18 @@ class Letters:
     ) -> set[int]:
         """The numbers of the letters to send; those that are not go where the result tells of them."""
         notes: dict[int, Millis] = {}
-        matching: set[int] = set()
+        matching, unreadable = set[int](), set[int]()
         async for number, found in self._read(first=min(numbers or (0,)), since_ms=since_ms, notes=notes):
-            if found is not None and (numbers is None or number in numbers) and wanted(found):
+            if numbers is not None and number not in numbers:
+                continue
+            if found is None:
+                unreadable.add(number)
+            elif wanted(found):
                 matching.add(number)
         for number in sorted(set(numbers or ()) - matching):
-            done.refused.append((number, "there is no such dead letter, or the options leave it out"))
+            absent = "there is no such dead letter, or the options leave it out"
+            done.refused.append((number, f"it {_UNREADABLE}" if number in unreadable else absent))
+        done.unreadable = len(unreadable) if numbers is None else 0
         if not again:
             done.before = sorted(matching.intersection(notes))
             matching.difference_update(notes)
@@ -220,6 +243,10 @@ class Letters:
         except (RecordDecodeError, UnknownSchemaError):
             return None
         return found if isinstance(found, DeadLetter) else None
+
+
+def _unreadable_told(count: int) -> str:
+    return f"{count} message{'s' * (count != 1)} of {LETTERS.name} {_UNREADABLE}" if count else ""
 
 
 def _topic_of(letter: DeadLetter) -> Topic:

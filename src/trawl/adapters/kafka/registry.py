@@ -38,7 +38,7 @@ class SchemaRegistry:
         return found
 
     async def _set_rule(self, path: str) -> None:
-        """Have a subject take only what is compatible; a conflict there means that another process just did the same."""
+        """Have a subject take only what is compatible; a conflict means that another process has just done the same."""
         await self._ask("PUT", path, {"compatibility": "BACKWARD"}, answers={_CONFLICT})
 
     async def schema(self, schema_id: int) -> str | None:
