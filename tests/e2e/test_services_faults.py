@@ -4,6 +4,8 @@ import asyncio
 import random
 import time
 from collections import Counter
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from aiokafka import AIOKafkaProducer
@@ -15,8 +17,10 @@ from tests.servers import OpenSearchServer
 from tests.site import Reply, Site
 from tests.site.process import WebProcess
 from tests.site.responders.mirrors import article
+from tools.freeze import sample
+from trawl.adapters.blobs import FileBlobStore
 from trawl.kinds import OutcomeClass
-from trawl.records import DeadLetter, ExtractedDocument, FetchOutcome, Seed
+from trawl.records import DeadLetter, ExtractedDocument, FetchedPage, FetchOutcome, Payload, Seed
 from trawl.settings import Settings
 
 pytestmark = pytest.mark.timeout(600)
@@ -30,11 +34,26 @@ async def letters_of(look: Bystander) -> list[DeadLetter]:
     return [one for one in await look.records("trawl.dead-letters") if isinstance(one, DeadLetter)]
 
 
+def damage_the_blob_in(folder: Path) -> None:
+    (stored,) = (path for path in folder.rglob("*") if path.is_file())
+    stored.write_bytes(bytes([stored.read_bytes()[0] ^ 1]) + stored.read_bytes()[1:])
+
+
+async def send_with_damaged_blob(look: Bystander, blobs: Path) -> None:
+    """Send a page whose body travels by reference, to a file in which a bit fell over."""
+    body = random.Random(2).randbytes(2 * Settings().kafka.inline_bytes_max)
+    await FileBlobStore(blobs).put(body)
+    damage_the_blob_in(blobs)
+    page: FetchedPage = sample(FetchedPage, "FetchedPage")
+    await look.send(replace(page, body=Payload(inline=body, size_bytes=len(body))))
+
+
 async def test_poison_is_put_aside_and_the_stream_goes_on(deploy: Deploy) -> None:
     with WebProcess("tiny:tiny.test:20") as web:
         deployment = deploy(**through(web.proxy, web.ca_file))
         async with Bystander(deployment) as look:
             deployment.start()
+            await send_with_damaged_blob(look, deployment.folder / "blobs")
             servers = list(deployment.settings.kafka.bootstrap_servers)
             async with AIOKafkaProducer(bootstrap_servers=servers) as raw:
                 await raw.send_and_wait("trawl.fetched", b"\x00\x01 no record", partition=0)
@@ -46,6 +65,7 @@ async def test_poison_is_put_aside_and_the_stream_goes_on(deploy: Deploy) -> Non
             letters = await letters_of(look)
             assert Counter((letter.topic, letter.reason) for letter in letters) == {
                 ("trawl.fetched", "UnknownSchemaError"): 2,
+                ("trawl.fetched", "RecordDecodeError"): 1,
                 ("trawl.seeds", "RecordDecodeError"): 1,
                 ("trawl.seeds", "invalid_url"): 3,
             }
