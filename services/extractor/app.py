@@ -57,7 +57,8 @@ async def build(context: Context) -> Service:
     pool = ProcessPool(partial(extract_page, settings=settings.extract), workers, settings.extract.seconds_max)
     context.exit.push_async_callback(pool.close)
     await pool.start()
-    stage = ExtractorStage(settings.extract, context.clock, run=pool, blobs=context.blobs)
+    agent = settings.fetch.user_agent
+    stage = ExtractorStage(settings.extract, context.clock, agent=agent, run=pool, blobs=context.blobs)
     in_scope = InScope(RedisFrontierStore(client, shards=HOST_SHARDS), context.clock, settings)
     extracting = Extracting(stage, in_scope, context.blobs)
     work = Work(

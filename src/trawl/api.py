@@ -18,7 +18,7 @@ from trawl.assembly import CrawlPlan, CrawlRun, OnPage
 from trawl.errors import FetchRefusedError, SettingsError, StoreInUseError
 from trawl.extractor.extract import Extraction, extract_body, extract_html
 from trawl.frontier.admission import canonical_rules
-from trawl.kinds import ScopeKind
+from trawl.kinds import ScopeKind, Use
 from trawl.ports import Hit, SearchQuery
 from trawl.records import ExtractedDocument, Seed
 from trawl.settings import ExtractSettings, IndexSettings, Settings, validate
@@ -200,10 +200,13 @@ def extract(
     return _extracted(extract_body(html, url, content_type or "text/html", settings), url)
 
 
-async def search(folder: Path | str, query: str, *, limit: int = 10, settings: Settings | None = None) -> list[Hit]:
+async def search(
+    folder: Path | str, query: str, *, limit: int = 10, use: Use | str | None = None, settings: Settings | None = None
+) -> list[Hit]:
     """Hybrid search (full text and vectors) over the crawl in a folder, best first, also while it runs.
 
-    Raises StoreError if there is no crawl, and EmbedderMismatchError if it was indexed with another model.
+    With `use`, such as `ai-train`, only chunks whose site does not forbid it. Raises ValueError if that is no use,
+    StoreError if there is no crawl, and EmbedderMismatchError if it was indexed with another model.
     """
     index_settings = settings.index if settings else IndexSettings()
     embedder = WordllamaEmbedder()
@@ -211,7 +214,13 @@ async def search(folder: Path | str, query: str, *, limit: int = 10, settings: S
         index = SqliteSearchIndex(database)
         await index.open(embedder.name, embedder.dimensions)
         vector = await embedder.embed([query])
-        asked = SearchQuery(text=query, vector=vector, limit=limit, candidates=index_settings.search_candidates)
+        asked = SearchQuery(
+            text=query,
+            vector=vector,
+            limit=limit,
+            candidates=index_settings.search_candidates,
+            use=None if use is None else Use(use),
+        )
         return list(await index.search(asked))
 
 

@@ -28,6 +28,7 @@ from trawl.adapters.sqlite import (
     SqliteSearchIndex,
     SqliteSpillQueue,
 )
+from trawl.compliance.statements import of_robots
 from trawl.dedup.stage import DedupStage
 from trawl.embedded import Counts, EmbeddedCrawl, Stages, longest_delay_ms, waiting_origins
 from trawl.errors import FetchRefusedError, StoreError
@@ -44,6 +45,7 @@ from trawl.plain import to_json
 from trawl.ports import CrawlProgress, OriginState
 from trawl.records import (
     DeadLetter,
+    Evidence,
     ExtractedDocument,
     FetchedPage,
     FetchOutcome,
@@ -51,6 +53,7 @@ from trawl.records import (
     Millis,
     Seed,
 )
+from trawl.robots import product_token
 from trawl.rules import Rules, delay_seconds
 from trawl.settings import Settings
 from trawl.url import canonical, fetch_id, origin_of, request_key
@@ -238,7 +241,7 @@ class CrawlRun:
         stages = Stages(
             frontier=self._frontier,
             fetcher=FetcherStage(http, resolver, SqlitePolitenessStore(database), robots, self._clock, settings),
-            extractor=ExtractorStage(settings.extract, self._clock, run=self._pool),
+            extractor=ExtractorStage(settings.extract, self._clock, agent=settings.fetch.user_agent, run=self._pool),
             dedup=DedupStage(fingerprints, settings.dedup, self._clock, tap=tap),
             indexer=IndexerStage(
                 pages=self._pages,
@@ -302,7 +305,7 @@ class Network:
         entry, robots = await self._rules.entry(origin), await self._rules.robots(origin)
         ruling = await self._rules.ruling(origin, url)
         verdict = robots.verdict(agent, url)
-        asked = robots.crawl_delay(agent)
+        asked = robots.pace(agent).delay_seconds(self._clock.now_ms())
         return {
             "url": url,
             "robots_txt": f"{origin}/robots.txt",
@@ -313,20 +316,29 @@ class Network:
             "rule": verdict.rule,
             "line": verdict.line,
             "group": verdict.group,
-            "crawl_delay_seconds": asked,
+            "crawl_delay_seconds": robots.crawl_delay(agent),
+            "asked_delay_seconds": asked,
             "delay_seconds": delay_seconds(asked, self._settings.politeness),
             "sitemaps": list(robots.sitemaps),
             "detail": ruling.detail or (entry.detail if entry else "") or None,
         }
 
-    async def page(self, url: str) -> tuple[bytes, str, str]:
-        """Body, Content-Type and final URL of a canonical URL; raises FetchRefusedError with the reason."""
+    async def robots_evidence(self, url: str) -> tuple[Evidence, ...]:
+        """What robots.txt says of a canonical URL and of the use of what is there."""
+        origin = origin_of(url)
+        await self._fetch_robots(origin)
+        entry, robots = await self._rules.entry(origin), await self._rules.robots(origin)
+        seen_at_ms = entry.fetched_at_ms if entry is not None else 0
+        return tuple(of_robots(robots, product_token(self._settings.fetch.user_agent), url, seen_at_ms))
+
+    async def page(self, url: str) -> FetchedPage:
+        """The page of a canonical URL, at the end of its redirects; raises FetchRefusedError with the reason."""
         for _ in range(self._settings.fetch.redirects_max + 1):
             await self._fetch_robots(origin_of(url))
             target = ""
             for record in await self._fetcher.step(_task(url, Purpose.PAGE, self._clock.now_ms())):
                 if isinstance(record, FetchedPage):
-                    return record.body.inline, record.content_type, record.final_url
+                    return record
                 if isinstance(record, FetchOutcome):
                     target = record.redirect_target
                     if not target:

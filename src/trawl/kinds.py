@@ -60,6 +60,17 @@ LIST_PURPOSES: Final = frozenset({Purpose.SITEMAP, Purpose.FEED, Purpose.URL_LIS
 """Fetches that are for no page: they have a budget of their own."""
 
 
+class Use(StrEnum):
+    """What may be done with a URL and its page: the purposes that sites speak of."""
+
+    FETCH = "fetch"
+    FOLLOW = "follow"
+    INDEX = "index"
+    SNIPPET = "snippet"
+    AI_INPUT = "ai-input"
+    AI_TRAIN = "ai-train"
+
+
 class Found(StrEnum):
     """How a URL was discovered."""
 

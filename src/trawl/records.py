@@ -244,7 +244,7 @@ class Evidence:
     """One statement about what may be done with a page, and where it was made."""
 
     source: str
-    """Where the statement stands: robots.txt, x-robots-tag, meta, link, content-usage, tdmrep, policy."""
+    """Where it stands, such as robots.txt, x-robots-tag, meta, content-usage, tdm-reservation or policy."""
     rule: str
     """The statement as written, shortened."""
     purpose: str
@@ -387,6 +387,8 @@ class FetchOutcome:
     """The politeness gap that was kept."""
     body_bytes: int = 0
     """The size of the decoded body."""
+    price: str = ""
+    """What the site asks for the page, as it says it, such as USD 0.01."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,9 +47,10 @@ _TARGET: Final = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:(?=//))?(?://)?[^/?;#]*
 _ODD: Final = re.compile(r"%(?:[0-9A-Fa-f]{2})?|[^A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]")
 _NUMBER: Final = re.compile(r"\d{1,9}(?:\.\d{1,9})?|\.\d{1,9}")
 _REQUEST_RATE: Final = re.compile(
-    r"(\d{1,6})\s*/\s*(\d{1,6})\s*([smh]?)(?:\s+(\d{4})\s*-\s*(\d{4}))?", re.ASCII | re.IGNORECASE
+    r"(\d{1,6})\s*/\s*(\d{1,6})(?:\s*([smh])\b)?(?:\s+(\d{4})\s*-\s*(\d{4}))?", re.ASCII | re.IGNORECASE
 )
 _VISIT_TIME: Final = re.compile(r"(\d{4})\s*-\s*(\d{4})", re.ASCII)
+_MINUTES_A_DAY: Final = 24 * 60
 _UNIT_SECONDS: Final = {"": 1, "s": 1, "m": 60, "h": 3600}
 _UNRESERVED: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
@@ -74,6 +75,12 @@ class DayWindow:
     start_minute: int
     end_minute: int
 
+    def holds(self, minute: int) -> bool:
+        """Whether a minute of the day is in it; its end is not. A window that ends where it starts is the whole day."""
+        if self.start_minute < self.end_minute:
+            return self.start_minute <= minute < self.end_minute
+        return minute >= self.start_minute or minute < self.end_minute
+
 
 @dataclass(frozen=True, slots=True)
 class RequestRate:
@@ -82,6 +89,40 @@ class RequestRate:
     requests: int
     seconds: int
     window: DayWindow | None = None
+
+    @property
+    def delay_seconds(self) -> float:
+        """The time between two requests that keeps to it, evenly."""
+        return self.seconds / self.requests
+
+    def holds(self, minute: int) -> bool:
+        """Whether it holds at a minute of the day in UTC."""
+        return self.window is None or self.window.holds(minute)
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """What a robots.txt asks of the times of requests."""
+
+    crawl_delay_seconds: float = 0.0
+    rates: tuple[RequestRate, ...] = ()
+    """The slowest first."""
+    visit_times: tuple[DayWindow, ...] = ()
+    """When visits are welcome; at any time if there are none."""
+
+    def delay_seconds(self, at_ms: int) -> float:
+        """The longest time between two requests that it asks for at a time in milliseconds since 1970; 0 for none."""
+        minute = at_ms // 60_000 % _MINUTES_A_DAY
+        rate = next((rate.delay_seconds for rate in self.rates if rate.holds(minute)), 0.0)
+        return max(self.crawl_delay_seconds, rate)
+
+    def opens_ms(self, at_ms: int) -> int:
+        """When visits are welcome next, in milliseconds since 1970; that time itself if they are."""
+        minute = at_ms // 60_000
+        today = minute % _MINUTES_A_DAY
+        if not self.visit_times or any(window.holds(today) for window in self.visit_times):
+            return at_ms
+        return 60_000 * (minute + min((window.start_minute - today) % _MINUTES_A_DAY for window in self.visit_times))
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,14 +199,17 @@ class Robots:
         """The longest `Crawl-delay` of the agent's group in seconds, unclamped; none if there is none."""
         return max(self._values(agent, "crawl-delay", _seconds), default=None)
 
-    def request_rate(self, agent: str) -> RequestRate | None:
-        """The slowest `Request-rate` of the agent's group."""
-        rates = self._values(agent, "request-rate", _rate)
-        return min(rates, key=lambda rate: rate.requests / rate.seconds, default=None)
+    def request_rates(self, agent: str) -> tuple[RequestRate, ...]:
+        """The `Request-rate` lines of the agent's group, the slowest first."""
+        return tuple(sorted(self._values(agent, "request-rate", _rate), key=lambda rate: -rate.delay_seconds))
 
-    def visit_time(self, agent: str) -> DayWindow | None:
-        """The first `Visit-time` of the agent's group."""
-        return next(iter(self._values(agent, "visit-time", _visit_time)), None)
+    def pace(self, agent: str) -> "Pace":
+        """What the agent's group asks of the times of requests."""
+        return Pace(self.crawl_delay(agent) or 0.0, self.request_rates(agent), self.visit_times(agent))
+
+    def visit_times(self, agent: str) -> tuple[DayWindow, ...]:
+        """The `Visit-time` lines of the agent's group: at any of them visits are welcome, and at no other time."""
+        return tuple(self._values(agent, "visit-time", _visit_time))
 
     def _values(self, agent: str, name: str, read: Callable[[str], _T | None]) -> list[_T]:
         values = (read(line.value) for line in self.extensions(agent) if line.name == name)
@@ -174,13 +218,24 @@ class Robots:
     def _rules_for(self, agent: str) -> "_AgentRules":
         rules = self._compiled.get(agent)
         if rules is None:
-            rules = self._compiled[agent] = _compile(self, _product_token(agent))
+            rules = self._compiled[agent] = _compile(self, product_token(agent))
         return rules
 
 
 def allowed(robots_body: bytes, agent: str, url: str) -> bool:
     """Whether a robots.txt with this body lets `agent` (a product token) fetch `url`."""
     return _parsed(robots_body).verdict(agent, url).allowed
+
+
+def specificity(pattern: str, url: str) -> int | None:
+    """How specific a path pattern is, in characters, if it matches a URL; None if it does not.
+
+    With the same `*` and `$` as in a rule, and for every spelling of the path that RFC 9309, section 2.2.2, calls the
+    same. Other protocols have taken over these patterns, such as AIPREF and TDMRep.
+    """
+    text = _spell(pattern, decode=True, encode_high=True)
+    found = _pattern(_RuleLine(allow=False, value=pattern, line=0), text)
+    return found.chars if found.matches(_spell(_target(url), decode=True, encode_high=True)) else None
 
 
 @lru_cache(maxsize=32)
@@ -295,8 +350,11 @@ def _group_name(value: str) -> str:
     return match[0].lower() if match else ""
 
 
-def _product_token(agent: str) -> str:
-    """The name to look for. Only a version is cut off: `Foo Bar` is no product token and matches no group."""
+def product_token(agent: str) -> str:
+    """The name of a crawler that sites look for, in lower case, of a User-Agent header or as it is.
+
+    Only a version is cut off: `Foo Bar` is no product token and matches no group.
+    """
     name = agent.partition("/")[0]
     return (name if _GROUP_NAME.fullmatch(name) else agent).lower()
 
@@ -493,7 +551,7 @@ def _rate(value: str) -> RequestRate | None:
     if match is None or not int(match[1]) or not int(match[2]):
         return None
     window = _window(match[4], match[5]) if match[4] else None
-    return RequestRate(int(match[1]), int(match[2]) * _UNIT_SECONDS[match[3].lower()], window)
+    return RequestRate(int(match[1]), int(match[2]) * _UNIT_SECONDS[(match[3] or "").lower()], window)
 
 
 def _visit_time(value: str) -> DayWindow | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from trawl.kinds import RobotsState
 from trawl.ports import Clock, RobotsEntry, RobotsStore
 from trawl.records import Millis
-from trawl.robots import Robots
+from trawl.robots import Pace, Robots
 from trawl.settings import PolitenessSettings, RobotsSettings
 
 _ENTRIES_MAX = 4096
@@ -34,7 +34,7 @@ class Rules:
         self._clock = clock
         self._settings = settings
         self._agent = agent
-        self._parsed: OrderedDict[str, tuple[RobotsEntry, Robots, float]] = OrderedDict()
+        self._parsed: OrderedDict[str, tuple[RobotsEntry, Robots, Pace]] = OrderedDict()
         self._bytes = 0
 
     def forget(self, origin: str) -> None:
@@ -64,10 +64,18 @@ class Rules:
         found = await self._entry(origin)
         return found[1] if found else _EMPTY
 
-    async def crawl_delay(self, origin: str) -> float:
-        """The Crawl-delay in seconds that the origin's rules ask of us, unclamped; 0 if they ask for none."""
+    async def asked_delay(self, origin: str) -> float:
+        """The seconds between two requests that the origin's rules ask of us now, unclamped; 0 if they ask for none.
+
+        The longer of Crawl-delay and of what keeps to each Request-rate that holds at this time of the day.
+        """
         found = await self._entry(origin)
-        return found[2] if found else 0.0
+        return found[2].delay_seconds(self._clock.now_ms()) if found else 0.0
+
+    async def opens_ms(self, origin: str) -> Millis:
+        """When the origin's Visit-time lets us in next; now, if it does or there is none."""
+        found, now_ms = await self._entry(origin), self._clock.now_ms()
+        return found[2].opens_ms(now_ms) if found else now_ms
 
     async def entry(self, origin: str) -> RobotsEntry | None:
         """The origin's stored entry."""
@@ -79,7 +87,7 @@ class Rules:
             return False
         return self._clock.now_ms() - entry.good_at_ms <= 1000 * self._settings.last_good_seconds_max
 
-    async def _entry(self, origin: str) -> tuple[RobotsEntry, Robots, float] | None:
+    async def _entry(self, origin: str) -> tuple[RobotsEntry, Robots, Pace] | None:
         cached = self._parsed.get(origin)
         if cached is not None and cached[0].expires_at_ms > self._clock.now_ms():
             self._parsed.move_to_end(origin)
@@ -89,7 +97,7 @@ class Rules:
             return None
         robots = Robots.parse(entry.body) if entry.body else _EMPTY
         self.forget(origin)
-        self._parsed[origin] = parsed = (entry, robots, robots.crawl_delay(self._agent) or 0.0)
+        self._parsed[origin] = parsed = (entry, robots, robots.pace(self._agent))
         self._bytes += len(entry.body)
         while len(self._parsed) > 1 and (
             len(self._parsed) > _ENTRIES_MAX or self._bytes > self._settings.parsed_bytes_max
@@ -99,5 +107,5 @@ class Rules:
 
 
 def delay_seconds(asked: float | None, settings: PolitenessSettings) -> float:
-    """The least time between two fetches of a host that asks for a Crawl-delay, which is clamped."""
+    """The least time between two fetches of a host whose robots.txt asks for one, which is clamped."""
     return max(settings.delay_seconds, min(asked or 0.0, settings.crawl_delay_seconds_max))

@@ -97,7 +97,7 @@ class PolitenessSettings:
     delay_seconds: float = 1.0
     """The least time between the starts of two fetches of one host."""
     crawl_delay_seconds_max: float = 60.0
-    """A longer Crawl-delay of robots.txt is clamped to this, and the clamp is logged."""
+    """A longer Crawl-delay or Request-rate of robots.txt is clamped to this, and the clamp is logged."""
     adaptive_factor: float = 2.0
     """The delay is at least this times the host's smoothed response time; 0 turns it off."""
     adaptive_seconds_max: float = 30.0

@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from trawl.errors import EmbedderMismatchError
+from trawl.kinds import Use
 from trawl.ports import Chunk, Hit, SearchIndex, SearchQuery, Vectors
 
 
@@ -167,6 +168,26 @@ async def test_only_the_crawl_that_is_asked_for(index: SearchIndex) -> None:
     assert await ids(index, "heron", crawl_id="d", vector=vector) == [2]
     assert await ids(index, "heron", crawl_id="e", vector=vector) == []
     assert sorted(await ids(index, "heron", vector=vector)) == [1, 2]
+
+
+async def test_only_what_may_be_used_so(index: SearchIndex) -> None:
+    every, search_only = tuple(sorted(map(str, Use))), ("fetch", "follow", "index", "snippet")
+    crowd = [chunk(n, "heron heron", permitted=search_only) for n in range(100, 140)]
+    await fill(
+        index,
+        *crowd,
+        chunk(1, "a heron", permitted=every),
+        chunk(2, "a heron", "d", permitted=(*search_only, "ai-input")),
+        chunk(3, "a heron", permitted=()),
+    )
+    vector = vectors((1.0, 0.0))
+    for fields in ({}, {"vector": vector}):
+        assert await ids(index, "heron", use=Use.AI_TRAIN, candidates=3, **fields) == [1]
+        assert sorted(await ids(index, "heron", use=Use.AI_INPUT, candidates=3, **fields)) == [1, 2]
+        assert await ids(index, "heron", use=Use.AI_INPUT, crawl_id="d", candidates=3, **fields) == [2]
+        assert await ids(index, "heron", use=Use.AI_TRAIN, crawl_id="d", candidates=3, **fields) == []
+        assert len(await ids(index, "heron", use=Use.INDEX, candidates=100, limit=100, **fields)) == 42
+        assert len(await ids(index, "heron", candidates=100, limit=100, **fields)) == 43
 
 
 async def test_limit_bounds_the_answer(index: SearchIndex) -> None:

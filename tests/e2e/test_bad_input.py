@@ -199,7 +199,7 @@ FAULTS = {
     "/to/invalid": {"redirect_invalid", "invalid_url", "redirect_scheme"},
     "/status/404": {"http_404"},
     "/status/403": {"http_403"},
-    "/status/402": {"http_402"},
+    "/status/402": {"payment_required"},
     "/status/500": {"http_500"},
     "/status/999": {"http_999"},
     "/mislabelled/png-as-html": set(),

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from tests.e2e.running import Corpus, Ran, crawl, environment, serving, through, trawl
-from tests.site import FakeWeb, Site
+from tests.site import FakeWeb, Reply, Site
 from tests.site.responders import redirects, robots
 from tests.site.responders.mirrors import article
 from tests.site.responders.pages import html
@@ -211,6 +211,45 @@ def test_robots_tells_rule_group_and_delay(web: FakeWeb) -> None:
     assert (other.code, other.summary["group"]) == (1, "*")
     missing = trawl("robots", "http://none.test/", *through(web), "--json").summary
     assert (missing["allowed"], missing["status"]) == (True, 404)
+
+
+def test_policy_tells_what_is_permitted_and_who_says_so(web: FakeWeb) -> None:
+    rules = "User-agent: *\nDisallow: /private/\nContent-Signal: ai-train=no\n"
+    page = article("p")
+    html = page.body.replace(b"<head>", b"<head><meta name=tdm-reservation content=1><meta name=other content=noindex>")
+    said = Reply(body=html, content_type="text/html", headers=(("X-Robots-Tag", "noindex"), ("X-Robots-Tag", "x: all")))
+    web.add(Site("p.test", {"/robots.txt": robots.rules(rules), "/": said, "/plain": page}))
+    ran = trawl("policy", "http://p.test/", *through(web), "--json")
+    assert ran.code == 0, ran.err
+    found = ran.summary
+    assert {use: one["allowed"] for use, one in found["uses"].items()} == {
+        "fetch": None, "follow": None, "index": False, "snippet": None, "ai-input": False, "ai-train": False
+    }  # fmt: skip
+    assert found["uses"]["index"]["because"]["source"] == "x-robots-tag"
+    assert {one["source"] for one in found["evidence"]} == {"robots.txt", "x-robots-tag", "meta tdm-reservation"}
+    assert all(one["seen_at_ms"] > 1_700_000_000_000 for one in found["evidence"])
+    people = trawl("policy", "http://p.test/plain", *through(web))
+    assert people.code == 0
+    assert "  ai-train  no         robots.txt: line 3: content-signal: ai-train=no" in people.out
+    assert "  index     yes        nobody has said anything" in people.out
+    refused = trawl("policy", "http://p.test/private/x", *through(web))
+    assert refused.code == 1
+    assert "  fetch     no         robots.txt: line 2: Disallow: /private/" in refused.out
+    assert "  not fetched: http://p.test/private/x: robots.txt line 2" in refused.out
+
+
+def test_a_search_can_be_for_what_may_be_used_so(web: FakeWeb, tmp_path: Path) -> None:
+    closed = article("closed")
+    closed = Reply(body=closed.body, content_type="text/html; charset=utf-8", headers=(("X-Robots-Tag", "noai"),))
+    web.add(Site("use.test", {"/": article("open", links=["/closed"]), "/closed": closed}))
+    assert crawl(web, "http://use.test/", out=tmp_path).code == 0
+
+    def found(*options: str) -> set[str]:
+        ran = trawl("search", "--dir", tmp_path, "--json", "--limit", "100", *options, "article about words")
+        return {hit["url"] for hit in ran.answer}
+
+    assert found() == found("--use", "snippet") == {"http://use.test/", "http://use.test/closed"}
+    assert found("--use", "ai-train") == found("--use", "ai-input") == {"http://use.test/"}
 
 
 def test_url_tells_canonical_form_key_template_and_scope() -> None:

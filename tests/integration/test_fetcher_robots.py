@@ -1,5 +1,6 @@
 """Fetching robots.txt, in every state it is found in."""
 
+import time
 from collections.abc import Sequence
 
 import pytest
@@ -13,6 +14,7 @@ from trawl.kinds import Found, OutcomeClass, Purpose, RobotsState
 from trawl.ports import RobotsEntry
 from trawl.records import FetchedPage, FetchOutcome, Record
 from trawl.robots import allowed
+from trawl.url import origin_of
 
 HOST = "a.test"
 PAGE = html("A page", "Some words.")
@@ -215,3 +217,21 @@ async def test_a_busy_robots_parks_the_host_as_long_as_it_asks(fake_web: FakeWeb
         assert outcome.retry_after_ms == 3_600_000
         assert entry.expires_at_ms - outcome.at_ms == 3_600_000
         assert (await rig.politeness.state(f"host:{HOST}:{fake_web.port}")).blocked_until_ms > outcome.at_ms + 3_500_000
+
+
+async def test_outside_the_hours_of_robots_txt_a_page_waits_and_robots_txt_does_not(fake_web: FakeWeb) -> None:
+    minute = time.time() // 60 % 1440
+    clock = [f"{int(at % 1440) // 60:02}{int(at % 1440) % 60:02}" for at in (minute + 60, minute + 120, minute - 60)]
+    async with Rig(fake_web) as rig:
+        fake_web.add(Site("hours.test", {"/": html("A page", "Some words. " * 50), "/robots.txt": states.rules("")}))
+        url = rig.url("hours.test")
+        await rig.rules(url, f"User-agent: *\nVisit-time: {clock[0]}-{clock[1]}\n")
+        outcome = await rig.outcome(url)
+        assert (outcome.outcome, outcome.reason, outcome.terminal) == (OutcomeClass.DEFERRED, "visit_time", False)
+        assert 59 * 60_000 <= (outcome.deferred_until_ms or 0) - outcome.at_ms <= 60 * 60_000
+        assert "welcomes visits at other hours" in outcome.detail
+        assert fake_web.hits("hours.test") == []
+        assert outcome_of(await rig.stage.step(robots_task(url))).outcome is OutcomeClass.ROBOTS
+        await rig.rules(url, f"User-agent: *\nVisit-time: {clock[2]}-{clock[1]}\n")
+        rig.stage._rules.forget(origin_of(url))
+        assert (await rig.page(url)).status == 200

@@ -41,6 +41,30 @@ def serve(web: FakeWeb, pages: Mapping[str, object], host: str = HOST) -> None:
 # Pages
 
 
+async def test_a_page_carries_what_robots_txt_and_its_headers_say_of_its_use(fake_web: FakeWeb) -> None:
+    fields = (
+        ("X-Robots-Tag", "other: noindex"),
+        ("x-robots-tag", "nofollow"),
+        ("Content-Usage", "train-ai=n"),
+        ("Content-Usage", "search=y"),
+    )
+    serve(fake_web, {"/": replace(PAGE, headers=fields), "/moved": redirects.redirect("/")})
+    async with Rig(fake_web) as rig:
+        url = rig.url(HOST)
+        await rig.rules(url, "User-agent: trawl\nAllow: /$\nContent-Signal: ai-input=no\n")
+        for start in (url, rig.url(HOST, "/moved")):
+            page = await rig.page(start)
+            assert [(one.source, one.rule, one.purpose, one.allowed) for one in page.evidence] == [
+                ("robots.txt", "line 2: Allow: /$", "fetch", True),
+                ("robots.txt", "line 3: content-signal: ai-input=no", "ai-input", False),
+                ("x-robots-tag", "nofollow", "follow", False),
+                ("content-usage", "train-ai=n, search=y", "ai-train", False),
+                ("content-usage", "train-ai=n, search=y", "index", True),
+                ("content-usage", "train-ai=n, search=y", "snippet", True),
+            ]
+            assert page.evidence[2].seen_at_ms >= page.fetched_at_ms > 0
+
+
 async def test_a_page_carries_what_was_asked_and_what_came(fake_web: FakeWeb) -> None:
     serve(fake_web, {"/": validated(PAGE, etag='"v1"', last_modified="Thu, 01 Jan 2026 00:00:00 GMT")})
     async with Rig(fake_web) as rig:
@@ -112,11 +136,34 @@ async def test_a_304_that_was_not_asked_for_is_a_failure(fake_web: FakeWeb) -> N
 
 
 @pytest.mark.parametrize(
+    ("reply", "reason", "price", "told"),
+    [
+        (limits.payment_required("USD 0.01"), "payment_required", "USD 0.01", "to be paid: USD 0.01; nothing was paid"),
+        (Reply(402), "payment_required", "", "asks to be paid; nothing was paid"),
+        (Reply(402, headers=(("crawler-price", "9" * 300),)), "payment_required", "9" * 100, "9" * 100),
+        (Reply(403, headers=(("crawler-error", "CrawlerForbidden"),)), "crawler_forbidden", "", "CrawlerForbidden"),
+        (Reply(403, headers=(("cf-mitigated", "challenge"),)), "bot_challenge", "", "prove that they are people"),
+        (Reply(503, headers=(("CF-Mitigated", "Challenge"),)), "bot_challenge", "", "prove that they are people"),
+        (Reply(403), "http_403", "", "answered 403"),
+    ],
+)  # fmt: skip
+async def test_what_a_site_says_to_crawlers_is_final_and_nothing_else_is_tried(
+    fake_web: FakeWeb, reply: Reply, reason: str, price: str, told: str
+) -> None:
+    serve(fake_web, {"/": reply})
+    async with Rig(fake_web) as rig:
+        outcome = await rig.outcome(rig.url(HOST))
+    assert (outcome.outcome, outcome.terminal, outcome.status) == (OutcomeClass.REFUSED, True, reply.status)
+    assert (outcome.reason, outcome.price) == (reason, price)
+    assert told in outcome.detail
+    assert len(fake_web.hits(HOST)) == 1
+
+
+@pytest.mark.parametrize(
     ("status", "outcome", "terminal"),
     [
         (400, OutcomeClass.FAILED, True),
         (401, OutcomeClass.REFUSED, True),
-        (402, OutcomeClass.REFUSED, True),
         (403, OutcomeClass.REFUSED, True),
         (404, OutcomeClass.FAILED, True),
         (408, OutcomeClass.RETRY, False),

@@ -345,9 +345,9 @@ def test_a_chunk_carries_what_its_document_says() -> None:
         fetched_at_ms=5,
         language="en",
         tags=("t",),
-        permitted=("fetch",),
+        permitted=("ai-input", "fetch", "follow", "index", "snippet"),
     )
-    assert permitted_purposes(()) == ()
+    assert permitted_purposes(()) == ("ai-input", "ai-train", "fetch", "follow", "index", "snippet")
 
 
 def test_a_chunk_is_embedded_with_its_title_and_headings_once() -> None:

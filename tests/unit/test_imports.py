@@ -18,7 +18,9 @@ from trawl.kinds import Stage
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "trawl"
 
-BASE = frozenset({"_version", "errors", "fingerprint", "kinds", "plain", "records", "robots", "settings", "url"})
+BASE = frozenset(
+    {"_version", "compliance", "errors", "fingerprint", "kinds", "plain", "records", "robots", "settings", "url"}
+)
 """Pure modules that everything may import."""
 CORE = BASE | {"ports", "rules"}
 """What stages may import besides their own package."""
@@ -40,7 +42,18 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
 """For each module or package of trawl, those that it may import besides itself."""
 
 COMPUTATION = frozenset(
-    {"ada_url", "lxml", "msgspec", "numpy", "publicsuffixlist", "selectolax", "trafilatura", "xxhash", "zstandard"}
+    {
+        "ada_url",
+        "http_sf",
+        "lxml",
+        "msgspec",
+        "numpy",
+        "publicsuffixlist",
+        "selectolax",
+        "trafilatura",
+        "xxhash",
+        "zstandard",
+    }
 )
 """Outside libraries that compute and touch nothing; allowed everywhere."""
 TERMINAL = frozenset({"click", "markdown_it", "rich"})

@@ -244,7 +244,7 @@ async def test_indexing_again_writes_nothing_new() -> None:
         {"final_url": "http://site.test/other"},
         {"language": "de"},
         {"tags": ("t",)},
-        {"evidence": (Evidence(source="meta", rule="index", purpose="index", allowed=True),)},
+        {"evidence": (Evidence(source="meta", rule="noai", purpose="ai-train", allowed=False),)},
     ],
     ids=lambda label: next(iter(label)),
 )

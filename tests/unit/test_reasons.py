@@ -19,8 +19,8 @@ OUTCOMES, _, REASONS = GUIDE.partition("\n## ")[0].partition("\n### ")
 ROOMS = ("adapters/", "dedup/", "embedded", "extractor/", "failures", "fetcher/", "frontier/", "indexer/", "rules")
 """Where reasons are told."""
 TELLERS = frozenset({
-    "_RefusedError", "_as_text", "_failed", "_failure", "_outcome", "_refuse", "_stop", "_withdrawal", "handed_over",
-    "outcome",
+    "_RefusedError", "_as_text", "_failed", "_failure", "_outcome", "_refuse", "_refused", "_stop", "_withdrawal",
+    "handed_over", "outcome",
 })
 # fmt: on
 """Functions that take a reason as an argument."""

@@ -356,6 +356,8 @@ def test_a_crawl_delay_belongs_to_the_agents_above_it_and_still_closes_no_group(
         ("30/1m", RequestRate(30, 60)),
         ("100 / 24h", RequestRate(100, 86_400)),
         ("1/10s 0600-0845", RequestRate(1, 10, DayWindow(360, 525))),
+        ("1/5 0600 - 0845", RequestRate(1, 5, DayWindow(360, 525))),
+        ("1/2 H 2200-0400", RequestRate(1, 7200, DayWindow(1320, 240))),
         ("1/10 2200 - 2575", RequestRate(1, 10)),
         ("0/5", None),
         ("1/0", None),
@@ -363,12 +365,36 @@ def test_a_crawl_delay_belongs_to_the_agents_above_it_and_still_closes_no_group(
     ],
 )
 def test_request_rate_is_read(value: str, wanted: RequestRate | None) -> None:
-    assert Robots.parse(f"User-agent: *\nRequest-rate: {value}".encode()).request_rate("trawl") == wanted
+    robots = Robots.parse(f"User-agent: *\nRequest-rate: {value}".encode())
+    assert robots.request_rates("trawl") == (() if wanted is None else (wanted,))
 
 
-def test_the_slowest_request_rate_holds() -> None:
-    text = "User-agent: *\nRequest-rate: 1/5\nRequest-rate: 1/1m\nRequest-rate: 2/5"
-    assert Robots.parse(text.encode()).request_rate("trawl") == RequestRate(1, 60)
+def test_the_longest_delay_holds_of_those_that_are_asked_for_at_that_time() -> None:
+    text = """User-agent: *
+Crawl-delay: 4
+Request-rate: 1/5 0600-2200
+Request-rate: 1/1m 0900-1000
+Request-rate: 2/5"""
+    pace = Robots.parse(text.encode()).pace("trawl")
+    day = 20_000 * 86_400_000
+    asked = {hour: pace.delay_seconds(day + hour * 3_600_000) for hour in (0, 5, 6, 8, 9, 10, 21, 22, 23)}
+    assert asked == {0: 4, 5: 4, 6: 5, 8: 5, 9: 60, 10: 5, 21: 5, 22: 4, 23: 4}
+    assert pace.delay_seconds(day + 6 * 3_600_000 - 1) == 4
+    assert Robots.parse(b"").pace("trawl").delay_seconds(day) == 0
+
+
+@pytest.mark.parametrize(
+    ("window", "inside", "outside"),
+    [
+        (DayWindow(360, 525), (360, 524), (0, 359, 525, 1439)),
+        (DayWindow(1320, 240), (1320, 1439, 0, 239), (240, 1319)),
+        (DayWindow(0, 1440), (0, 1439), ()),
+        (DayWindow(60, 60), (0, 59, 60, 1439), ()),
+    ],
+)
+def test_a_window_may_span_midnight(window: DayWindow, inside: tuple[int, ...], outside: tuple[int, ...]) -> None:
+    assert all(window.holds(minute) for minute in inside)
+    assert not any(window.holds(minute) for minute in outside)
 
 
 @pytest.mark.parametrize(
@@ -384,7 +410,17 @@ def test_the_slowest_request_rate_holds() -> None:
     ],
 )
 def test_visit_time_is_read(value: str, wanted: DayWindow | None) -> None:
-    assert Robots.parse(f"User-agent: *\nVisit-time: {value}".encode()).visit_time("trawl") == wanted
+    robots = Robots.parse(f"User-agent: *\nVisit-time: {value}".encode())
+    assert robots.visit_times("trawl") == (() if wanted is None else (wanted,))
+
+
+def test_visits_are_welcome_at_any_of_the_times_and_else_at_the_next() -> None:
+    day, hour = 20_000 * 86_400_000, 3_600_000
+    pace = Robots.parse(b"User-agent: *\nVisit-time: 0600-0845\nVisit-time: 2200-0100").pace("trawl")
+    opens = {at: (pace.opens_ms(day + at * hour) - day) / hour for at in (0, 1, 5, 6, 8, 9, 21, 22, 23)}
+    assert opens == {0: 0, 1: 6, 5: 6, 6: 6, 8: 8, 9: 22, 21: 22, 22: 22, 23: 23}
+    assert pace.opens_ms(day + 9 * hour + 59_999) == day + 22 * hour
+    assert Robots.parse(b"").pace("trawl").opens_ms(day + 5) == day + 5
 
 
 def test_extension_lines_are_kept_with_their_group() -> None:

@@ -28,7 +28,7 @@ async def test_parsed_rules_are_kept_up_to_their_bytes_the_latest_used_longest()
         body = f"User-agent: *\nCrawl-delay: 7\nDisallow: /{host}\n".ljust(100, "#").encode()
         entry = RobotsEntry(origin=f"http://{host}", state=RobotsState.RULES, body=body, expires_at_ms=10**9)
         await store.put(entry)
-        assert await rules.crawl_delay(f"http://{host}") == 7
+        assert await rules.asked_delay(f"http://{host}") == 7
     store.asked = 0
     assert not (await rules.ruling("http://c", "http://c/c")).allowed
     assert (await rules.ruling("http://b", "http://b/c")).allowed
@@ -45,3 +45,14 @@ async def test_one_robots_txt_larger_than_the_limit_is_kept_alone() -> None:
     for _ in range(2):
         assert not (await rules.ruling("http://a", "http://a/a")).allowed
     assert store.asked == 1
+
+
+async def test_the_delay_that_is_asked_for_follows_the_time_of_the_day() -> None:
+    store, clock = Counting(), ManualClock(0)
+    rules = Rules(store, clock, RobotsSettings(), "trawl")
+    body = b"User-agent: *\nCrawl-delay: 2\nRequest-rate: 1/10 0000-0100\n"
+    await store.put(RobotsEntry(origin="http://a", state=RobotsState.RULES, body=body, expires_at_ms=10**9))
+    assert await rules.asked_delay("http://a") == 10
+    clock.advance(3_600)
+    assert await rules.asked_delay("http://a") == 2
+    assert await rules.asked_delay("http://b") == 0

@@ -17,6 +17,7 @@ from trawl.assembly import Network
 from trawl.cli.options import config_option, json_option, network_options, settings_of
 from trawl.errors import SettingsError
 from trawl.frontier.admission import canonical_rules
+from trawl.records import FetchedPage
 from trawl.settings import ExtractSettings, Settings
 from trawl.url import canonical
 
@@ -56,13 +57,14 @@ def extract(source: str, kind: str, address: str | None, config: Path | None, as
 def _extracted(source: str, address: str | None, settings: Settings) -> Extracted:
     if "://" in source:
         url = canonical(source, canonical_rules(settings))
-        body, content_type, final_url = asyncio.run(_fetched(url, settings))
-        return extract_html(body, address or final_url, content_type=content_type, settings=settings.extract)
-    page, guessed = _read(source), mimetypes.guess_type(source)[0]
+        page = asyncio.run(_fetched(url, settings))
+        address = address or page.final_url
+        return extract_html(page.body.inline, address, content_type=page.content_type, settings=settings.extract)
+    body, guessed = _read(source), mimetypes.guess_type(source)[0]
     if not address:
-        return _without_address(page, guessed, settings.extract)
+        return _without_address(body, guessed, settings.extract)
     url = canonical(address, canonical_rules(settings))
-    return extract_html(page, url, content_type=guessed, settings=settings.extract)
+    return extract_html(body, url, content_type=guessed, settings=settings.extract)
 
 
 def _without_address(body: bytes, content_type: str | None, settings: ExtractSettings) -> Extracted:
@@ -73,7 +75,7 @@ def _without_address(body: bytes, content_type: str | None, settings: ExtractSet
     return replace(found, url=found.url.removeprefix(_NOWHERE), links=links)
 
 
-async def _fetched(url: str, settings: Settings) -> tuple[bytes, str, str]:
+async def _fetched(url: str, settings: Settings) -> FetchedPage:
     async with Network(settings) as network:
         return await network.page(url)
 

@@ -25,6 +25,7 @@ _COMMANDS = {
     "search": ("trawl.cli.search", "search"),
     "status": ("trawl.cli.status", "status"),
     "robots": ("trawl.cli.inspect", "robots"),
+    "policy": ("trawl.cli.policy", "policy"),
     "url": ("trawl.cli.inspect", "url"),
     "seed": ("trawl.cli.deployed", "seed"),
     "topics": ("trawl.cli.deployed", "topics"),

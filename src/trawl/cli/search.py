@@ -17,6 +17,7 @@ from trawl.api import search as find
 from trawl.assembly import newest_folder
 from trawl.cli.options import config_option, json_option, needs, settings_of
 from trawl.errors import EmbedderMismatchError, SettingsError, StoreError
+from trawl.kinds import Use
 from trawl.ports import Hit, SearchQuery
 from trawl.settings import Settings
 from trawl.url import key_hex
@@ -40,10 +41,12 @@ _MARK = re.compile(r"^ {0,3}(#{1,6} |> ?|[-*+] )|\*\*|`|\\(?=[^\w\s])", re.MULTI
 @click.option("--limit", type=click.IntRange(1, 1000), default=5, show_default=True, metavar="N", help="Hits at most.")
 @click.option("--opensearch", metavar="URL", help="Search a deployed system's index there, instead of a folder.")
 @click.option("--crawl", "crawl_id", default="", metavar="ID", help="With --opensearch: only this crawl.")
+@click.option("--use", type=click.Choice([str(use) for use in Use]),
+              help="Only what its site does not forbid to use so.")  # fmt: skip
 @config_option
 @json_option
 def search(
-    query: tuple[str, ...], folder: Path | None, limit: int, opensearch: str | None, crawl_id: str,
+    query: tuple[str, ...], folder: Path | None, limit: int, opensearch: str | None, crawl_id: str, use: str | None,
     config: Path | None, as_json: bool,
 ) -> int:  # fmt: skip
     """Search the text and the meaning of what was crawled, also while a crawl is running."""
@@ -54,12 +57,12 @@ def search(
     if opensearch is None:
         if crawl_id:
             raise SettingsError("--crawl needs --opensearch; a folder holds one crawl")
-        hits = asyncio.run(find(folder or newest_folder(), text, limit=limit, settings=settings))
+        hits = asyncio.run(find(folder or newest_folder(), text, limit=limit, use=use, settings=settings))
     else:
         if folder is not None:
             raise SettingsError("name --dir or --opensearch, not both")
         settings = replace(settings, opensearch=replace(settings.opensearch, url=opensearch))
-        hits = asyncio.run(_deployed(settings, text, limit, crawl_id))
+        hits = asyncio.run(_deployed(settings, text, limit, crawl_id, use))
     if as_json:
         click.echo(json.dumps([_plain(hit) for hit in hits], ensure_ascii=False))
     else:
@@ -67,7 +70,7 @@ def search(
     return 0 if hits else 1
 
 
-async def _deployed(settings: Settings, text: str, limit: int, crawl_id: str) -> list[Hit]:
+async def _deployed(settings: Settings, text: str, limit: int, crawl_id: str, use: str | None) -> list[Hit]:
     """Hits in a deployed system's index, which is not made if it is not there."""
     with needs("opensearch"):
         from trawl.adapters.opensearch import OpenSearchSearchIndex, connect  # noqa: PLC0415 - an extra
@@ -91,6 +94,7 @@ async def _deployed(settings: Settings, text: str, limit: int, crawl_id: str) ->
             limit=limit,
             crawl_id=crawl_id,
             candidates=max(settings.index.search_candidates, limit),
+            use=None if use is None else Use(use),
         )
         return list(await OpenSearchSearchIndex(client, settings.opensearch).search(asked))
     finally:
@@ -109,6 +113,7 @@ def _plain(hit: Hit) -> dict[str, Any]:
         "position": chunk.position,
         "chunk_id": key_hex(chunk.chunk_id),
         "document_key": key_hex(chunk.document_key),
+        "permitted": list(chunk.permitted),
     }
 
 

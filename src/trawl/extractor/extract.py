@@ -17,7 +17,7 @@ from typing import Final
 from trawl.extractor.blocks import content_blocks, plain_blocks
 from trawl.extractor.charset import decode
 from trawl.extractor.content import Segment, content_tree, segments
-from trawl.extractor.links import PageLinks, Resolver, page_links, robots_directives
+from trawl.extractor.links import PageLinks, Resolver, meta_statements, page_links
 from trawl.extractor.markdown import Rendered, joined_markdown, joined_text, render
 from trawl.extractor.media import Media, media_type, sniff_media
 from trawl.extractor.metadata import Metadata, metadata
@@ -48,8 +48,8 @@ class Extraction:
     charset: str = ""
     metadata: Metadata = field(default_factory=Metadata)
     links: PageLinks = field(default_factory=PageLinks)
-    robots: tuple[str, ...] = ()
-    """Directives of meta robots, in lower case."""
+    metas: tuple[tuple[str, str], ...] = ()
+    """Meta elements that may say something to a crawler, each a name in lower case and its content."""
     structured: str = "{}"
     """Structured data as JSON, by class."""
     page_type: PageType = PageType.OTHER
@@ -141,7 +141,7 @@ def _from_page(page: Page, url: str, charset: str, settings: ExtractSettings) ->
             charset=charset,
             metadata=about,
             links=links,
-            robots=robots_directives(page),
+            metas=meta_statements(page),
             structured=json.dumps(data, ensure_ascii=False),
             page_type=kind,
             page_type_confidence=kind_confidence,

@@ -5,6 +5,7 @@ https are kept; fragments are dropped, and a link that is only a fragment is non
 """
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from trawl.errors import InvalidUrlError
@@ -15,6 +16,10 @@ from trawl.records import Link
 from trawl.url import URL_CHARS_MAX, join
 
 _FEED_TYPES: Final = frozenset({"application/rss+xml", "application/atom+xml", "application/rdf+xml"})
+_STATEMENTS_MAX: Final = 100
+"""Meta elements that are looked at; a page has a few dozens."""
+_STATEMENT_CHARS_MAX: Final = 500
+"""A meta element that says more is no statement to crawlers."""
 _NOT_A_PAGE: Final = ("mailto:", "javascript:", "tel:", "data:", "sms:", "about:", "blob:", "whatsapp:", "callto:")
 _FOLLOWED_RELS: Final = frozenset({"next", "prev", "alternate", "amphtml"})
 
@@ -176,10 +181,11 @@ def _refresh(page: Page, resolver: Resolver) -> str:
     return ""
 
 
-def robots_directives(page: Page, agent: str = "trawl") -> tuple[str, ...]:
-    """The directives of `<meta name=robots>` (and of one named for the agent), in lower case, as written otherwise."""
-    found: list[str] = []
-    for node in page.all("meta"):
-        if node.get("name").lower() in ("robots", agent):
-            found.extend(part.strip().lower() for part in node.get("content").split(",") if part.strip())
-    return tuple(dict.fromkeys(found))[:50]
+def meta_statements(page: Page) -> tuple[tuple[str, str], ...]:
+    """Meta elements that may say something to a crawler, each a name, which may be a crawler's own, and its content.
+
+    What is longer than a statement would be is left out, such as a description.
+    """
+    found = ((node.get("name").strip().lower(), node.get("content").strip()) for node in page.all("meta"))
+    kept = ((name, content) for name, content in found if name and 0 < len(content) <= _STATEMENT_CHARS_MAX)
+    return tuple(islice(kept, _STATEMENTS_MAX))

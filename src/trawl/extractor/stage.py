@@ -1,51 +1,55 @@
 """The extractor's stage: fetched bodies into links and documents."""
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Final, TypeAlias
+from itertools import chain
+from typing import TypeAlias
 
+from trawl.compliance.decision import decide
+from trawl.compliance.statements import condensed, of_meta
 from trawl.errors import WorkerDiedError
 from trawl.extractor.extract import EXTRACTOR, Extraction
 from trawl.extractor.work import UrlList, Worked, extract_page
-from trawl.kinds import OutcomeClass, Stage
+from trawl.kinds import OutcomeClass, Stage, Use
 from trawl.ports import BlobStore, Clock
 from trawl.records import (
+    DiscoveredLinks,
     Evidence,
     ExtractedDocument,
     FetchedPage,
     FetchOutcome,
     Header,
-    Millis,
     Payload,
     Record,
     Validators,
 )
+from trawl.robots import product_token
 from trawl.settings import ExtractSettings
 from trawl.url import document_key
 
 Run: TypeAlias = Callable[[FetchedPage], Awaitable[Worked]]
 """Runs `extract_page`: in this process, or in a pool of workers."""
 
-_EVIDENCE_CHARS_MAX: Final = 200
-_DIRECTIVES: Final = {
-    "noindex": "index",
-    "nofollow": "follow",
-    "noarchive": "archive",
-    "nosnippet": "snippet",
-    "noai": "ai-train",
-    "noimageai": "ai-train",
-}
-
 
 class ExtractorStage:
     """FetchedPage in; links first, then the document, its withdrawal, or the outcome that ends the visit."""
 
     def __init__(
-        self, settings: ExtractSettings, clock: Clock, *, run: Run | None = None, blobs: BlobStore | None = None
+        self,
+        settings: ExtractSettings,
+        clock: Clock,
+        *,
+        agent: str,
+        run: Run | None = None,
+        blobs: BlobStore | None = None,
     ) -> None:
-        """The function does the work; the blob store is needed where bodies travel by reference."""
+        """The function does the work; the blob store is needed where bodies travel by reference.
+
+        `agent` is the User-Agent of the fetches: statements that name its product token are for us.
+        """
         self._settings = settings
+        self._agent = product_token(agent)
         self._clock = clock
         self._run: Run = run or partial(_in_process, settings=settings)
         self._blobs = blobs
@@ -60,8 +64,14 @@ class ExtractorStage:
         except WorkerDiedError as error:
             return [self._failed(record, "extraction_died", f"{record.url}: {error}")]
         found = worked.found
-        end = self._listed(record, found) if isinstance(found, UrlList) else self._document(record, found)
-        return [*worked.discovered, end]
+        if isinstance(found, UrlList):
+            return [*worked.discovered, self._listed(record, found)]
+        evidence = condensed(chain(record.evidence, of_meta(found.metas, self._agent, record.fetched_at_ms)))
+        decided = decide(evidence)
+        discovered = worked.discovered
+        if decided[Use.FOLLOW].allowed is False:
+            discovered = tuple(_unfollowed(links) for links in discovered)
+        return [*discovered, self._document(record, found, evidence, may_index=decided[Use.INDEX].allowed is not False)]
 
     async def _inlined(self, record: FetchedPage) -> FetchedPage:
         """The record with its body inline."""
@@ -70,11 +80,12 @@ class ExtractorStage:
             return record
         return replace(record, body=replace(body, inline=await self._blobs.get(body.ref), ref=""))
 
-    def _document(self, record: FetchedPage, found: Extraction) -> Record:
+    def _document(
+        self, record: FetchedPage, found: Extraction, evidence: tuple[Evidence, ...], *, may_index: bool
+    ) -> Record:
         if found.reason:
             return self._failed(record, found.reason, found.detail)
-        evidence = (*record.evidence, *_meta_evidence(found.robots, record.fetched_at_ms))
-        if any(item.purpose == "index" and not item.allowed for item in evidence):
+        if not may_index:
             return _withdrawal(record, evidence, "noindex")
         return document(record, found, evidence)
 
@@ -173,15 +184,9 @@ def _withdrawal(record: FetchedPage, evidence: tuple[Evidence, ...], reason: str
     return replace(_bare(record, evidence), html=Payload(), withdrawal=reason)
 
 
-def _meta_evidence(directives: tuple[str, ...], seen_at_ms: Millis) -> Iterator[Evidence]:
-    """What meta robots says; `none` is noindex and nofollow."""
-    expanded = [part for rule in directives for part in (("noindex", "nofollow") if rule == "none" else (rule,))]
-    for rule in dict.fromkeys(expanded):
-        purpose = _DIRECTIVES.get(rule)
-        if purpose is not None:
-            yield Evidence(
-                source="meta", rule=rule[:_EVIDENCE_CHARS_MAX], purpose=purpose, allowed=False, seen_at_ms=seen_at_ms
-            )
+def _unfollowed(links: DiscoveredLinks) -> DiscoveredLinks:
+    """The links of a page that is not to be followed: that holds for each of them."""
+    return replace(links, links=tuple(replace(link, rel=(*link.rel, "nofollow")) for link in links.links))
 
 
 def _validators(headers: tuple[Header, ...]) -> Validators:

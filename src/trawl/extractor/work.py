@@ -67,7 +67,7 @@ def extract_page(page: FetchedPage, settings: ExtractSettings | None = None) -> 
     if body.startswith(b"\x1f\x8b"):
         body, _ = unpacked(body, bytes_max=settings.sitemap_bytes_max, layers_max=settings.unpack_layers_max)
     found = extract_body(body, page.final_url, page.content_type, settings)
-    discovered = tuple(grouped(page, _followed(found), page.depth + 1))
+    discovered = tuple(grouped(page, found.links.links, page.depth + 1))
     return Worked(discovered=discovered, found=replace(found, links=replace(found.links, links=())))
 
 
@@ -120,13 +120,6 @@ def grouped(page: FetchedPage, links: Iterable[Link], depth: int) -> Iterator[Di
                 target_host=host,
                 links=tuple(group[at : at + _BATCH]),
             )
-
-
-def _followed(found: Extraction) -> Iterable[Link]:
-    """The page's links; a page-level nofollow holds for each of them."""
-    if "nofollow" in found.robots or "none" in found.robots:
-        return [replace(link, rel=(*link.rel, "nofollow")) for link in found.links.links]
-    return found.links.links
 
 
 def _absolute(entries: Iterator[Link], base: str) -> Iterator[Link]:

@@ -1,11 +1,16 @@
 """What an HTTP status means for a visit (pure)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from trawl.kinds import OutcomeClass
 from trawl.ports import HttpFailure, HttpResponse
+from trawl.records import Header
 
+PRICE_CHARS_MAX: Final = 100
+"""A price is quoted up to this length."""
+_PAYMENT_REQUIRED: Final = 402
 _REFUSALS: Final = frozenset({401, 402, 403, 451})
 _TRY_AGAIN: Final = frozenset({408, 421, 425, 429})
 _BODY_REASONS: Final = frozenset(
@@ -21,6 +26,8 @@ class Ending:
     reason: str
     terminal: bool
     detail: str
+    price: str = ""
+    """What the site asks for the page, as it says it."""
 
 
 def without_body(failure: HttpFailure) -> HttpResponse | HttpFailure:
@@ -41,8 +48,17 @@ def without_body(failure: HttpFailure) -> HttpResponse | HttpFailure:
     )
 
 
-def ending_of_status(url: str, status: int, retry_after_ms: int | None, retry_after_seconds_max: float) -> Ending:
+def ending_of_status(
+    url: str,
+    status: int,
+    headers: Sequence[Header],
+    retry_after_ms: int | None,
+    retry_after_seconds_max: float,
+) -> Ending:
     """What any status but 2xx, 304 and a redirect means."""
+    meant = _meant_for_crawlers(url, status, {one.name: one.value for one in reversed(headers)})
+    if meant is not None:
+        return meant
     reason = f"http_{status}"
     if retry_after_ms is not None and retry_after_ms > 1000 * retry_after_seconds_max:
         detail = (
@@ -56,6 +72,30 @@ def ending_of_status(url: str, status: int, retry_after_ms: int | None, retry_af
     if status in _TRY_AGAIN or 500 <= status < 600:
         return Ending(outcome=OutcomeClass.RETRY, reason=reason, terminal=False, detail=detail)
     return Ending(outcome=OutcomeClass.FAILED, reason=reason, terminal=True, detail=detail)
+
+
+def _meant_for_crawlers(url: str, status: int, fields: dict[str, str]) -> Ending | None:
+    """An answer that a site gives to crawlers as such: it is final, and no other identity is tried.
+
+    Sources: Cloudflare's documentation of pay per crawl (`crawler-price`, `crawler-error`) and of challenge pages
+    (`cf-mitigated`).
+    """
+    if status == _PAYMENT_REQUIRED:
+        price = fields.get("crawler-price", "")[:PRICE_CHARS_MAX]
+        detail = f"{url}: the site asks to be paid{f': {price}' if price else ''}; nothing was paid"
+        return _refused("payment_required", detail, price)
+    if 400 <= status < 500 and fields.get("crawler-error"):
+        code = fields["crawler-error"][:PRICE_CHARS_MAX]
+        return _refused("crawler_forbidden", f"{url}: status {status}; the site does not let this crawler in: {code}")
+    if fields.get("cf-mitigated", "").strip().lower() == "challenge":
+        return _refused(
+            "bot_challenge", f"{url}: status {status}; the site asks visitors to prove that they are people"
+        )
+    return None
+
+
+def _refused(reason: str, detail: str, price: str = "") -> Ending:
+    return Ending(outcome=OutcomeClass.REFUSED, reason=reason, terminal=True, detail=detail, price=price)
 
 
 def ending_of_failure(failure: HttpFailure) -> Ending:

@@ -80,10 +80,10 @@ class NotSent:
     """A request that was not sent."""
 
     reason: str
-    """address_refused, port_refused, dns_not_found, dns_failed or politeness."""
+    """address_refused, port_refused, dns_not_found, dns_failed, politeness or visit_time."""
     detail: str
     deferred_until_ms: Millis | None = None
-    """For politeness: when to ask again."""
+    """For politeness and visit_time: when to ask again."""
 
 
 class Hops:
@@ -204,7 +204,7 @@ class Hops:
 
     async def _interval_ms(self, host: str, origin: str) -> int:
         state = await self._politeness.state(_host_key(host))
-        return interval_ms(state, await self._rules.crawl_delay(origin), self._settings.politeness)
+        return interval_ms(state, await self._rules.asked_delay(origin), self._settings.politeness)
 
     async def _slot(self, host: str, address: str, interval: int, wish: Wish) -> Reservation:
         """The host's slot, not before the address's; not granted if it lies beyond the horizon.

@@ -1,7 +1,9 @@
 """The fetcher: one task in; a page, or an outcome that says why there is none."""
 
 from collections.abc import Sequence
+from itertools import chain
 
+from trawl.compliance.statements import condensed, of_headers, of_robots
 from trawl.fetcher.answers import Ending, ending_of_failure, ending_of_status, without_body
 from trawl.fetcher.hop import Hops, NotSent, Sent, Wish
 from trawl.fetcher.redirects import REDIRECT_STATUSES, NextHop, RedirectRefused, next_hop
@@ -10,7 +12,8 @@ from trawl.fetcher.robots_fetch import RobotsFetch
 from trawl.fetcher.visit import Visit, validators_of
 from trawl.kinds import NOT_MODIFIED, OutcomeClass, Purpose
 from trawl.ports import Clock, HttpClient, HttpFailure, HttpResponse, PolitenessStore, Resolver, RobotsStore
-from trawl.records import FetchTask, Record, Validators
+from trawl.records import Evidence, FetchTask, Record, Validators
+from trawl.robots import product_token
 from trawl.rules import Rules
 from trawl.settings import Settings
 from trawl.url import CanonicalRules, host_of, origin_of
@@ -44,6 +47,7 @@ class FetcherStage:
             sort_query=settings.url.sort_query,
             drop_parameters=frozenset(settings.url.drop_parameters),
         )
+        self._agent = product_token(settings.fetch.user_agent)
         self._rules = Rules(robots, clock, settings.robots, settings.fetch.user_agent)
         self._fields = RequestFields(settings.fetch)
         self._hops = Hops(http, resolver, politeness, self._rules, clock, settings)
@@ -70,7 +74,7 @@ class FetcherStage:
             ending = await self._forbidden(visit)
             if ending is not None:
                 return self._end(visit, ending)
-            sent = await self._hops.go(self._wish(visit))
+            sent = await self._closed(visit) or await self._hops.go(self._wish(visit))
             if isinstance(sent, NotSent):
                 return self._not_sent(visit, sent)
             visit.add(sent)
@@ -78,7 +82,7 @@ class FetcherStage:
             if isinstance(answer, HttpFailure):
                 return self._end(visit, ending_of_failure(answer), answer.status)
             if answer.status not in REDIRECT_STATUSES:
-                return self._answered(visit, sent, answer)
+                return await self._answered(visit, sent, answer)
             records = await self._redirected(visit, answer)
             if records:
                 return records
@@ -94,6 +98,15 @@ class FetcherStage:
         final = ruling.reason == "robots_disallowed"
         outcome = OutcomeClass.REFUSED if final else OutcomeClass.RETRY
         return Ending(outcome=outcome, reason=ruling.reason, terminal=final, detail=detail)
+
+    async def _closed(self, visit: Visit) -> NotSent | None:
+        """Why the next request must wait for the hours at which robots.txt welcomes visits, if so."""
+        origin = origin_of(visit.canonical_url)
+        opens_ms = await self._rules.opens_ms(origin)
+        if opens_ms <= self._clock.now_ms():
+            return None
+        detail = f"{visit.url}: robots.txt of {origin} welcomes visits at other hours (Visit-time)"
+        return NotSent(reason="visit_time", detail=detail, deferred_until_ms=opens_ms)
 
     def _wish(self, visit: Visit) -> Wish:
         task, limits = visit.task, self._settings.fetch
@@ -165,10 +178,10 @@ class FetcherStage:
         )
         return (deferred,)
 
-    def _answered(self, visit: Visit, sent: Sent, answer: HttpResponse) -> Sequence[Record]:
+    async def _answered(self, visit: Visit, sent: Sent, answer: HttpResponse) -> Sequence[Record]:
         """What the last answer of the chain means."""
         if 200 <= answer.status < 300:
-            return (visit.page(answer, sent),)
+            return (visit.page(answer, sent, await self._evidence(visit, answer)),)
         if answer.status == NOT_MODIFIED and visit.task.validators != Validators():
             fresh, held = validators_of(answer.headers), visit.task.validators
             kept = Validators(etag=fresh.etag or held.etag, last_modified=fresh.last_modified or held.last_modified)
@@ -182,10 +195,20 @@ class FetcherStage:
                 validators=kept,
             )
             return (unchanged,)
-        ending = ending_of_status(
-            visit.url, answer.status, sent.retry_after_ms, self._settings.politeness.retry_after_seconds_max
-        )
+        patience = self._settings.politeness.retry_after_seconds_max
+        ending = ending_of_status(visit.url, answer.status, answer.headers, sent.retry_after_ms, patience)
         return self._end(visit, ending, answer.status, sent.retry_after_ms)
+
+    async def _evidence(self, visit: Visit, answer: HttpResponse) -> Sequence[Evidence]:
+        """What robots.txt and the answer's headers say of the use of a page."""
+        url = visit.canonical_url
+        entry, robots = await self._rules.entry(origin_of(url)), await self._rules.robots(origin_of(url))
+        seen_at_ms = entry.fetched_at_ms if entry is not None else 0
+        headers = ((header.name, header.value) for header in answer.headers)
+        said = chain(
+            of_robots(robots, self._agent, url, seen_at_ms), of_headers(headers, self._agent, self._clock.now_ms())
+        )
+        return condensed(said)
 
     def _end(
         self, visit: Visit, ending: Ending, status: int = 0, retry_after_ms: int | None = None
@@ -198,5 +221,6 @@ class FetcherStage:
             detail=ending.detail,
             status=status,
             retry_after_ms=retry_after_ms,
+            price=ending.price,
         )
         return (outcome,)

@@ -1,6 +1,6 @@
 """One visit under way, and the records that tell how it went (pure)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from trawl.fetcher.hop import Sent
@@ -9,6 +9,7 @@ from trawl.kinds import Found, OutcomeClass, RobotsState, Stage
 from trawl.ports import HttpResponse
 from trawl.records import (
     DiscoveredLinks,
+    Evidence,
     FetchedPage,
     FetchOutcome,
     FetchTask,
@@ -74,6 +75,7 @@ class Visit:
         validators: Validators | None = None,
         robots: RobotsNews | None = None,
         body_bytes: int = 0,
+        price: str = "",
     ) -> FetchOutcome:
         """How the visit ended."""
         task = self.task
@@ -100,10 +102,11 @@ class Visit:
             gap_required_ms=self.gap_required_ms,
             gap_actual_ms=self.gap_actual_ms,
             body_bytes=body_bytes,
+            price=price,
         )
 
-    def page(self, response: HttpResponse, sent: Sent) -> FetchedPage:
-        """The page that was found."""
+    def page(self, response: HttpResponse, sent: Sent, evidence: Iterable[Evidence]) -> FetchedPage:
+        """The page that was found, with what was said of its use."""
         task = self.task
         return FetchedPage(
             fetch_id=task.fetch_id,
@@ -130,6 +133,7 @@ class Visit:
             dedup_scope=task.dedup_scope,
             static_render=task.static_render,
             nesting=task.nesting,
+            evidence=tuple(evidence),
         )
 
     def timings(self, response: HttpResponse) -> Timings:

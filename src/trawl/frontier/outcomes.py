@@ -97,16 +97,16 @@ class Outcomes:
             await self._store.update_origin(origin, OriginUpdate(robots=state, robots_expires_ms=again))
             return
         self._rules.forget(origin)
-        asked = await self._rules.crawl_delay(origin)
+        asked = await self._rules.asked_delay(origin)
         longest = self._settings.politeness.crawl_delay_seconds_max
         if asked > longest:
-            _LOG.warning("%s asks for a Crawl-delay of %s s; it is clamped to %s s", origin, asked, longest)
+            _LOG.warning("%s asks for a delay of %s s; it is clamped to %s s", origin, asked, longest)
         robots = OriginUpdate(robots=outcome.robots.state, robots_expires_ms=outcome.robots.expires_at_ms)
         await self._store.update_origin(origin, self._paced(robots, asked))
 
     async def pace(self, origin: str) -> None:
         """Let an origin be paced by the settings as they are now; those of an earlier start may have been others."""
-        await self._store.update_origin(origin, self._paced(OriginUpdate(), await self._rules.crawl_delay(origin)))
+        await self._store.update_origin(origin, self._paced(OriginUpdate(), await self._rules.asked_delay(origin)))
 
     def _paced(self, update: OriginUpdate, asked: float) -> OriginUpdate:
         politeness = self._settings.politeness

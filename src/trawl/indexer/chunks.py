@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 import xxhash
 
+from trawl.compliance.decision import decide
 from trawl.indexer.cutting import Place, Span, Strength, cut, line_places, sentence_places
 from trawl.indexer.markdown import blocks_from_markdown
 from trawl.kinds import BlockKind
@@ -119,12 +120,8 @@ def embedding_text(chunk: Chunk) -> str:
 
 
 def permitted_purposes(evidence: Iterable[Evidence]) -> tuple[str, ...]:
-    """The purposes that some evidence allows and none forbids, sorted."""
-    allowed: set[str] = set()
-    forbidden: set[str] = set()
-    for statement in evidence:
-        (allowed if statement.allowed else forbidden).add(statement.purpose)
-    return tuple(sorted(allowed - forbidden))
+    """The uses that nobody has forbidden, sorted: what is not spoken of is permitted, and the evidence tells which."""
+    return tuple(sorted(str(use) for use, decision in decide(evidence).items() if decision.allowed is not False))
 
 
 def _text_blocks(text: str) -> tuple[Block, ...]:

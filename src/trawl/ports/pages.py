@@ -7,6 +7,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from trawl.kinds import Use
 from trawl.records import ExtractedDocument, Key, Millis
 
 Vectors = npt.NDArray[np.float32]
@@ -104,7 +105,7 @@ class Chunk:
     language: str = ""
     tags: tuple[str, ...] = ()
     permitted: tuple[str, ...] = ()
-    """The purposes that evidence allows; empty if nothing was said."""
+    """The uses (`trawl.kinds.Use`) that nobody forbids."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +121,8 @@ class SearchQuery:
     """Taken from each of full text and vectors before fusion."""
     crawl_id: str = ""
     """Only this crawl; empty is all."""
+    use: Use | None = None
+    """Only chunks whose site does not forbid this use; none is all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trawl.extractor.links import PageLinks, Resolver, page_links, robots_directives
+from trawl.extractor.links import PageLinks, Resolver, meta_statements, page_links
 from trawl.extractor.tree import Page, parse
 from trawl.kinds import Found, Purpose
 
@@ -87,10 +87,17 @@ def test_links_are_capped_and_the_cap_is_told() -> None:
     assert found.truncated
 
 
-def test_robots_directives_are_read_raw() -> None:
-    html = """<meta name=ROBOTS content="NoIndex, max-snippet:50"><meta name=trawl content=nofollow>
-    <meta name=googlebot content=x>"""
-    assert robots_directives(page_of(html)) == ("noindex", "max-snippet:50", "nofollow")
+def test_meta_elements_that_may_be_statements_are_read_raw() -> None:
+    html = f"""<meta name=ROBOTS content=" NoIndex, max-snippet:50"><meta name=trawl content=nofollow>
+    <meta property=x content=y><meta name=tdm-reservation content=1><meta name=empty><meta charset=utf-8>
+    <meta name=description content="{"long " * 200}"><meta name=tdm-reservation content=0>"""
+    assert meta_statements(page_of(html)) == (
+        ("robots", "NoIndex, max-snippet:50"),
+        ("trawl", "nofollow"),
+        ("tdm-reservation", "1"),
+        ("tdm-reservation", "0"),
+    )
+    assert len(meta_statements(page_of("<meta name=a content=b>" * 500))) == 100
 
 
 @given(st.text(max_size=60))

@@ -52,7 +52,7 @@ def fetched(
 
 
 def step(page: FetchedPage, settings: ExtractSettings | None = None) -> Sequence[Record]:
-    return asyncio.run(ExtractorStage(settings or ExtractSettings(), SystemClock()).step(page))
+    return asyncio.run(ExtractorStage(settings or ExtractSettings(), SystemClock(), agent="trawl/1").step(page))
 
 
 def test_links_come_first_grouped_by_host_and_the_document_last() -> None:
@@ -120,6 +120,29 @@ def test_meta_nofollow_marks_every_link() -> None:
     assert document.withdrawal == ""
 
 
+def test_statements_for_other_crawlers_are_not_for_us_and_those_for_us_are() -> None:
+    for name, withdrawn in (("googlebot", ""), ("trawlbot", ""), ("TRAWL", "noindex"), ("robots", "noindex")):
+        (document,) = step(fetched(f"<meta name={name} content=noindex><p>{TEXT}</p>".encode()))
+        assert isinstance(document, ExtractedDocument)
+        assert document.withdrawal == withdrawn
+
+
+def test_a_header_and_a_meta_element_are_judged_together() -> None:
+    evidence = Evidence(source="x-robots-tag", rule="none", purpose="follow", allowed=False)
+    html = f"<meta name=robots content=all><meta name=tdm-reservation content=1><p>{TEXT}</p><a href=/x>x</a>"
+    links, document = step(fetched(html.encode(), evidence=(evidence,)))
+    assert isinstance(links, DiscoveredLinks)
+    assert links.links[0].rel == ("nofollow",)
+    assert isinstance(document, ExtractedDocument)
+    assert [(one.source, one.purpose, one.allowed) for one in document.evidence] == [
+        ("x-robots-tag", "follow", False),
+        ("meta", "index", True),
+        ("meta", "follow", True),
+        ("meta tdm-reservation", "ai-input", False),
+        ("meta tdm-reservation", "ai-train", False),
+    ]
+
+
 @pytest.mark.parametrize(
     ("error", "reason"), [(TimeoutError(), "extraction_timeout"), (WorkerDiedError("died"), "extraction_died")]
 )
@@ -127,7 +150,7 @@ def test_a_worker_that_fails_ends_the_visit_with_a_reason(error: Exception, reas
     async def run(_page: FetchedPage) -> Worked:
         raise error
 
-    stage = ExtractorStage(ExtractSettings(), SystemClock(), run=run)
+    stage = ExtractorStage(ExtractSettings(), SystemClock(), agent="trawl/1", run=run)
     (outcome,) = asyncio.run(stage.step(fetched(b"<p>x")))
     assert isinstance(outcome, FetchOutcome)
     assert outcome.reason == reason

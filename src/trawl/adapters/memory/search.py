@@ -61,7 +61,7 @@ class MemorySearchIndex:
 
     async def search(self, query: SearchQuery) -> Sequence[Hit]:
         """Hybrid search: full text and vectors, fused by reciprocal rank."""
-        stored = [item for item in self._stored.values() if query.crawl_id in {"", item.chunk.crawl_id}]
+        stored = [item for item in self._stored.values() if _wanted(item.chunk, query)]
         rankings = [_best(_bm25(stored, query.text), query.candidates)]
         if query.vector is not None and stored:
             scores = np.stack([item.vector for item in stored]) @ query.vector[0]
@@ -73,6 +73,10 @@ class MemorySearchIndex:
     async def size(self) -> int:
         """Chunks stored."""
         return len(self._stored)
+
+
+def _wanted(chunk: Chunk, query: SearchQuery) -> bool:
+    return query.crawl_id in {"", chunk.crawl_id} and (query.use is None or query.use in chunk.permitted)
 
 
 def _best(scores: dict[Key, float], limit: int) -> list[Key]:

@@ -134,7 +134,8 @@ class OpenSearchSearchIndex:
 
 
 def _filter(query: SearchQuery) -> list[dict[str, Any]]:
-    return [{"term": {"crawl_id": query.crawl_id}}] if query.crawl_id else []
+    wanted = {"crawl_id": query.crawl_id, "permitted": str(query.use or "")}
+    return [{"term": {field: value}} for field, value in wanted.items() if value]
 
 
 def _text_search(query: SearchQuery) -> dict[str, Any]:
@@ -145,8 +146,9 @@ def _text_search(query: SearchQuery) -> dict[str, Any]:
 def _vector_search(query: SearchQuery) -> dict[str, Any]:
     assert query.vector is not None
     near: dict[str, Any] = {"vector": query.vector[0].astype(float).tolist(), "k": query.candidates}
-    if query.crawl_id:
-        near["filter"] = {"bool": {"filter": _filter(query)}}
+    wanted = _filter(query)
+    if wanted:
+        near["filter"] = {"bool": {"filter": wanted}}
     return {"query": {"knn": {"vector": near}}}
 
 

@@ -17,6 +17,7 @@ from trawl.adapters.sqlite.sizes import add_size, size_of
 from trawl.adapters.sqlite.vectors import VectorTable, stored_form
 from trawl.adapters.words import indexable, terms
 from trawl.errors import EmbedderMismatchError, StoreCorruptError
+from trawl.kinds import Use
 from trawl.ports import Chunk, Hit, SearchQuery, Vectors
 from trawl.records import Key
 
@@ -42,10 +43,13 @@ _indexable: Final = lru_cache(maxsize=1024)(indexable)  # titles and headings, w
 _COMMON_MIN: Final = 2000
 _COMMON_SHARE: Final = 0.2
 _MATCH: Final = "SELECT rowid FROM chunk_text WHERE chunk_text MATCH ? ORDER BY rank LIMIT ?"
-_MATCH_CRAWL: Final = (
+_MATCH_SOME: Final = (
     "SELECT chunk_text.rowid FROM chunk_text CROSS JOIN chunk ON chunk.seq = chunk_text.rowid"
-    " WHERE chunk_text MATCH ? AND chunk.crawl = ? ORDER BY rank LIMIT ?"
+    " WHERE chunk_text MATCH ?1 AND (?2 IS NULL OR chunk.crawl = ?2)"
+    " AND (?3 IS NULL OR chunk.permitted NOT IN (SELECT value FROM json_each(?3))) ORDER BY rank LIMIT ?4"
 )
+_KINDS: Final = "SELECT DISTINCT permitted FROM chunk"
+_FORBIDDEN: Final = "SELECT seq FROM chunk WHERE permitted IN (SELECT value FROM json_each(?))"
 
 
 class SqliteSearchIndex:
@@ -108,10 +112,12 @@ class SqliteSearchIndex:
             crawl = _crawl(connection, query.crawl_id) if query.crawl_id else None
             if query.crawl_id and crawl is None:
                 return []
-            rankings = [_matching(connection, query.text, query.candidates, crawl)]
+            lists = _forbidding(connection, query.use)
+            rankings = [_matching(connection, query.text, query.candidates, crawl, lists)]
             if query.vector is not None:
                 self._check(connection, query.vector)
-                rankings.append(self._vectors.nearest(query.vector, query.candidates, crawl))
+                forbidden = [seq for (seq,) in connection.execute(_FORBIDDEN, (lists,))] if lists else []
+                rankings.append(self._vectors.nearest(query.vector, query.candidates, crawl, forbidden))
             fused = reciprocal_ranks(rankings, limit=query.limit)
             found = [(connection.execute(_SELECT + "WHERE seq = ?", (seq,)).fetchone(), score) for seq, score in fused]
         return [Hit(chunk=_chunk(row), score=score) for row, score in found]
@@ -136,16 +142,26 @@ def _bound(connection: sqlite3.Connection) -> tuple[str, int] | None:
     return (settings["embedder"], int(settings["dimensions"])) if settings else None
 
 
-def _matching(connection: sqlite3.Connection, query: str, limit: int, crawl: int | None) -> list[int]:
+def _forbidding(connection: sqlite3.Connection, use: Use | None) -> str | None:
+    """The lists of permitted uses in which one is missing, as JSON; there are few, however many chunks there are."""
+    if use is None:
+        return None
+    lists = [text for (text,) in connection.execute(_KINDS) if use not in _parted(text)]
+    return _LIST.encode(lists) if lists else None
+
+
+def _matching(
+    connection: sqlite3.Connection, query: str, limit: int, crawl: int | None, forbidding: str | None
+) -> list[int]:
     """Numbers of the chunks that hold any of the query's terms, by BM25."""
     phrases = [f'"{" ".join(term)}"' for term in terms(query)]
     if not phrases or limit <= 0:
         return []
     expression = " OR ".join(_telling(connection, phrases))
-    if crawl is None:
+    if crawl is None and forbidding is None:
         found = connection.execute(_MATCH, (expression, limit))
     else:
-        found = connection.execute(_MATCH_CRAWL, (expression, crawl, limit))
+        found = connection.execute(_MATCH_SOME, (expression, crawl, forbidding, limit))
     return [row[0] for row in found]
 
 

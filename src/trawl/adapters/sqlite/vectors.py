@@ -1,7 +1,7 @@
 """Vectors in SQLite, compared one by one with numpy, a slab at a time."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -60,8 +60,12 @@ class VectorTable:
         self._cached: list[Slab] | None = None
         self._version = (0, 0)
 
-    def nearest(self, vector: Vectors, limit: int, crawl: int | None) -> list[int]:
-        """Numbers of the rows with the largest dot product with `vector`, shape (1, dimensions); best first."""
+    def nearest(self, vector: Vectors, limit: int, crawl: int | None, without: Sequence[int] = ()) -> list[int]:
+        """Numbers of the rows with the largest dot product with `vector`, shape (1, dimensions); best first.
+
+        Of one crawl, or of all, and none of the rows `without`.
+        """
+        left_out = np.array(without, dtype=np.int64)
         seqs = np.empty(0, dtype=np.int64)
         scores = np.empty(0, dtype=np.float32)
         for slab in self._slabs(vector.shape[1]):
@@ -69,6 +73,9 @@ class VectorTable:
             numbers = slab.seqs
             if crawl is not None:
                 kept = slab.crawls == crawl
+                found, numbers = found[kept], numbers[kept]
+            if len(left_out):
+                kept = np.isin(numbers, left_out, invert=True)
                 found, numbers = found[kept], numbers[kept]
             seqs, scores = np.concatenate((seqs, numbers)), np.concatenate((scores, found))
             best = np.lexsort((seqs, -scores))[:limit]
