@@ -47,7 +47,7 @@ _TARGET: Final = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:(?=//))?(?://)?[^/?;#]*
 _ODD: Final = re.compile(r"%(?:[0-9A-Fa-f]{2})?|[^A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]")
 _NUMBER: Final = re.compile(r"\d{1,9}(?:\.\d{1,9})?|\.\d{1,9}")
 _REQUEST_RATE: Final = re.compile(
-    r"(\d{1,6})\s*/\s*(\d{1,6})(?:\s*([smh])\b)?(?:\s+(\d{4})\s*-\s*(\d{4}))?", re.ASCII | re.IGNORECASE
+    r"(\d{1,6})\s*/\s*(\d{1,6})(?:\s*([smh])[a-z]*)?(?:\s+(\d{4})\s*-\s*(\d{4}))?", re.ASCII | re.IGNORECASE
 )
 _VISIT_TIME: Final = re.compile(r"(\d{4})\s*-\s*(\d{4})", re.ASCII)
 _MINUTES_A_DAY: Final = 24 * 60

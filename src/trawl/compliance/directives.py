@@ -31,8 +31,6 @@ _UNTIL: Final = "unavailable_after"
 _SNIPPET_MAX: Final = "max-snippet"
 _WITH_VALUE: Final = frozenset({_UNTIL, _SNIPPET_MAX, "max-image-preview", "max-video-preview"})
 _AGENT: Final = re.compile(r"\s*([A-Za-z0-9_.-]+)\s*:(.*)", re.DOTALL)
-_DATE_PARTS_MAX: Final = 2
-"""A date of RFC 822 or RFC 850 holds at most one comma."""
 _PARTS_MAX: Final = 200
 """Directives read of one field; the rest of it is ignored."""
 
@@ -88,7 +86,7 @@ def _read(parts: list[str]) -> Iterator[Directive]:
                 yield Directive(name, agent=agent)
             continue
         name, value = named[1].lower(), named[2].strip()
-        if name == _UNTIL and at < len(parts) and date_ms(f"{value},{parts[at]}") is not None:
+        if name == _UNTIL and value.isalpha() and at < len(parts):  # the weekday of a date
             value, at = f"{value},{parts[at]}", at + 1
         yield Directive(name, value.strip(), agent)
 
@@ -100,7 +98,7 @@ def date_ms(text: str) -> Millis | None:
     except ValueError:
         try:
             found = parsedate_to_datetime(text.strip())
-        except (ValueError, TypeError, IndexError):
+        except (ValueError, TypeError, IndexError, OverflowError):
             return None
     try:
         return int(1000 * (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp())

@@ -90,9 +90,12 @@ def _of_directives(source: str, field: str, agent: str, seen_at_ms: Millis) -> I
 
 
 def _reservation(fields: Iterable[tuple[str, str]]) -> Reservation | None:
-    """The last valid value counts, as one superseding another does; a policy counts where rights are reserved."""
-    found = dict(fields)
-    return reservation(found.get("tdm-reservation", ""), found.get("tdm-policy", ""))
+    """What one place says: a value that is none is unset, and of several that are, the one that reserves counts."""
+    named = list(fields)
+    policy = next((value for name, value in named if name == "tdm-policy"), "")
+    values = [part for name, value in named if name == "tdm-reservation" for part in value.split(",")]
+    said = [one for one in (reservation(value, policy) for value in values) if one is not None]
+    return max(said, key=lambda one: one.reserved, default=None)
 
 
 def _of_reservation(source: str, said: Reservation | None, rule: str, seen_at_ms: Millis) -> Iterator[Evidence]:

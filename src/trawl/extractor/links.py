@@ -4,8 +4,8 @@ URLs are joined by the WHATWG standard to the first `<base href>` (itself resolv
 https are kept; fragments are dropped, and a link that is only a fragment is none.
 """
 
+import re
 from dataclasses import dataclass
-from itertools import islice
 from typing import Final
 
 from trawl.errors import InvalidUrlError
@@ -16,10 +16,13 @@ from trawl.records import Link
 from trawl.url import URL_CHARS_MAX, join
 
 _FEED_TYPES: Final = frozenset({"application/rss+xml", "application/atom+xml", "application/rdf+xml"})
+_FOR_CRAWLERS: Final = frozenset({"robots", "tdm-reservation", "tdm-policy"})
+_AGENT: Final = re.compile(r"[a-z0-9][a-z0-9-]*")
+"""What may be the name of a crawler in a meta element: scholarly pages have hundreds of others, as citation_author."""
 _STATEMENTS_MAX: Final = 100
-"""Meta elements that are looked at; a page has a few dozens."""
-_STATEMENT_CHARS_MAX: Final = 500
-"""A meta element that says more is no statement to crawlers."""
+"""Meta elements for all crawlers that are looked at, and as many that may be for one."""
+_STATEMENT_CHARS_MAX: Final = 2_000
+"""So much of a meta element is read."""
 _NOT_A_PAGE: Final = ("mailto:", "javascript:", "tel:", "data:", "sms:", "about:", "blob:", "whatsapp:", "callto:")
 _FOLLOWED_RELS: Final = frozenset({"next", "prev", "alternate", "amphtml"})
 
@@ -184,8 +187,10 @@ def _refresh(page: Page, resolver: Resolver) -> str:
 def meta_statements(page: Page) -> tuple[tuple[str, str], ...]:
     """Meta elements that may say something to a crawler, each a name, which may be a crawler's own, and its content.
 
-    What is longer than a statement would be is left out, such as a description.
+    Those for all crawlers come first, so that no number of others pushes one out.
     """
-    found = ((node.get("name").strip().lower(), node.get("content").strip()) for node in page.all("meta"))
-    kept = ((name, content) for name, content in found if name and 0 < len(content) <= _STATEMENT_CHARS_MAX)
-    return tuple(islice(kept, _STATEMENTS_MAX))
+    named = [(node.get("name").strip().lower(), node.get("content").strip()) for node in page.all("meta")]
+    found = [(name, content[:_STATEMENT_CHARS_MAX]) for name, content in named if name and content]
+    ours = [pair for pair in found if pair[0] in _FOR_CRAWLERS]
+    others = [pair for pair in found if pair[0] not in _FOR_CRAWLERS and _AGENT.fullmatch(pair[0])]
+    return (*ours[:_STATEMENTS_MAX], *others[:_STATEMENTS_MAX])

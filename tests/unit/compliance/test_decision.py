@@ -79,6 +79,8 @@ def test_the_reservation_nearest_to_the_page_supersedes_the_others() -> None:
     page = metas(("tdm-reservation", "1"), ("tdm-policy", "https://a.test/p"))
     assert said(*page, *file, *header) == {"ai-input": False, "ai-train": False}
     assert page[0].rule == "tdm-reservation: 1; tdm-policy: https://a.test/p"
+    for values in (("1", "x"), ("x", "1", ""), ("0", "1"), ("1", "0"), ("1, 1",)):
+        assert said(*metas(*(("tdm-reservation", value) for value in values)))["ai-train"] is False
     unset = metas(("tdm-reservation", "maybe"))
     assert said(*file, *unset) == {"ai-input": False, "ai-train": False}
     assert said(*page, *headers(("Content-Signal", "ai-train=yes")))["ai-train"] is False

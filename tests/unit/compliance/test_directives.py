@@ -31,6 +31,10 @@ NOW_MS = 1_700_000_000_000  # 2023-11-14
             "unavailable_after: Wed, 03 Sep 2025 13:09:53 GMT, nofollow",
             [Directive("unavailable_after", "Wed, 03 Sep 2025 13:09:53 GMT"), Directive("nofollow")],
         ),
+        *(
+            (f"unavailable_after: {date}, noindex", [Directive("unavailable_after", date), Directive("noindex")])
+            for date in ("25 Jun 2010 15:00:00 PST", "25 Jun 2010 15:00:00", "2010-06-25T15:00", "nonsense 1")
+        ),
         ("unavailable_after: 25 Jun 2010 15:00:00 PST", [Directive("unavailable_after", "25 Jun 2010 15:00:00 PST")]),
         (
             "unavailable_after: 2025-09-03, noindex",
@@ -94,7 +98,19 @@ def test_a_directive_binds_the_agent_that_it_names(field: str, binds: bool) -> N
     assert found.binds("Trawl") is binds
 
 
-@pytest.mark.parametrize("text", ["", "0", "yesterday", "99999-01-01", "1e400", "Wed, 99 Sep 2025 13:09:53 GMT", "\0"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "0",
+        "yesterday",
+        "99999-01-01",
+        "1e400",
+        "Wed, 99 Sep 2025 13:09:53 GMT",
+        "\0",
+        "9" * 20 + " Jan 2020 00:00:00 GMT",
+    ],
+)
 def test_what_is_no_date_is_none(text: str) -> None:
     assert date_ms(text) is None
 
@@ -113,3 +129,21 @@ def test_any_text_is_read_and_read_again_from_what_it_says(field: str) -> None:
 def test_directives_mean_the_same_together_and_apart(texts: list[str]) -> None:
     together = directives(", ".join(texts))
     assert together == tuple(one for text in texts for one in directives(text))
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.sampled_from(
+                ["Wed,", "Jan", "2020", "00:00:00", "GMT", "PST", "-0800", "T", "-", ":", "+9999999999", ","]
+            ),
+            st.integers(0, 10**25).map(str),
+        ),
+        max_size=9,
+    )
+)
+def test_whatever_looks_like_a_date_is_one_or_none(parts: list[str]) -> None:
+    found = date_ms(" ".join(parts))
+    assert found is None or isinstance(found, int)
+    for directive in directives(f"unavailable_after: {' '.join(parts)}, noindex"):
+        directive.says(NOW_MS)

@@ -88,16 +88,24 @@ def test_links_are_capped_and_the_cap_is_told() -> None:
 
 
 def test_meta_elements_that_may_be_statements_are_read_raw() -> None:
-    html = f"""<meta name=ROBOTS content=" NoIndex, max-snippet:50"><meta name=trawl content=nofollow>
+    html = """<meta name=trawl content=nofollow><meta name=ROBOTS content=" NoIndex, max-snippet:50">
     <meta property=x content=y><meta name=tdm-reservation content=1><meta name=empty><meta charset=utf-8>
-    <meta name=description content="{"long " * 200}"><meta name=tdm-reservation content=0>"""
+    <meta name=citation_author content=A><meta name=og:title content=T><meta name=tdm-reservation content=0>"""
     assert meta_statements(page_of(html)) == (
         ("robots", "NoIndex, max-snippet:50"),
-        ("trawl", "nofollow"),
         ("tdm-reservation", "1"),
         ("tdm-reservation", "0"),
+        ("trawl", "nofollow"),
     )
-    assert len(meta_statements(page_of("<meta name=a content=b>" * 500))) == 100
+
+
+def test_no_number_of_meta_elements_and_no_length_hides_a_statement() -> None:
+    crowd = "<meta name=other content=x>" * 300 + "<meta name=citation_author content=x>" * 300
+    long = "noindex, " + "all, " * 2000
+    found = meta_statements(page_of(f"{crowd}<meta name=robots content='{long}'>"))
+    assert (found[0][0], found[0][1][:7]) == ("robots", "noindex")
+    assert len(found) == 101
+    assert sum(len(content) for _, content in found) < 3000
 
 
 @given(st.text(max_size=60))
