@@ -28,7 +28,6 @@ from trawl.adapters.sqlite import (
     SqliteSearchIndex,
     SqliteSpillQueue,
 )
-from trawl.compliance.statements import of_robots
 from trawl.dedup.stage import DedupStage
 from trawl.embedded import Counts, EmbeddedCrawl, Stages, longest_delay_ms, waiting_origins
 from trawl.errors import FetchRefusedError, StoreError
@@ -53,7 +52,6 @@ from trawl.records import (
     Millis,
     Seed,
 )
-from trawl.robots import product_token
 from trawl.rules import Rules, delay_seconds
 from trawl.settings import Settings
 from trawl.url import canonical, fetch_id, origin_of, request_key
@@ -327,9 +325,7 @@ class Network:
         """What robots.txt says of a canonical URL and of the use of what is there."""
         origin = origin_of(url)
         await self._fetch_robots(origin)
-        entry, robots = await self._rules.entry(origin), await self._rules.robots(origin)
-        seen_at_ms = entry.fetched_at_ms if entry is not None else 0
-        return tuple(of_robots(robots, product_token(self._settings.fetch.user_agent), url, seen_at_ms))
+        return await self._rules.statements(origin, url)
 
     async def page(self, url: str) -> FetchedPage:
         """The page of a canonical URL, at the end of its redirects; raises FetchRefusedError with the reason."""

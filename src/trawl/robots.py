@@ -227,15 +227,31 @@ def allowed(robots_body: bytes, agent: str, url: str) -> bool:
     return _parsed(robots_body).verdict(agent, url).allowed
 
 
-def specificity(pattern: str, url: str) -> int | None:
-    """How specific a path pattern is, in characters, if it matches a URL; None if it does not.
+def spelled_path(url: str) -> str:
+    """The path and query of a URL in the spelling that path patterns are matched against."""
+    return _spell(_target(url), decode=True, encode_high=True)
 
-    With the same `*` and `$` as in a rule, and for every spelling of the path that RFC 9309, section 2.2.2, calls the
-    same. Other protocols have taken over these patterns, such as AIPREF and TDMRep.
+
+class PathPattern:
+    """A path pattern with the `*` and `$` of a rule, which other protocols have taken over, such as AIPREF and TDMRep.
+
+    It matches every spelling of a path that RFC 9309, section 2.2.2, calls the same.
     """
-    text = _spell(pattern, decode=True, encode_high=True)
-    found = _pattern(_RuleLine(allow=False, value=pattern, line=0), text)
-    return found.chars if found.matches(_spell(_target(url), decode=True, encode_high=True)) else None
+
+    __slots__ = ("_pattern",)
+
+    def __init__(self, text: str) -> None:
+        spelled = _spell(text, decode=True, encode_high=True)
+        self._pattern = _pattern(_RuleLine(allow=False, value=text, line=0), spelled)
+
+    @property
+    def chars(self) -> int:
+        """How specific it is."""
+        return self._pattern.chars
+
+    def matches(self, path: str) -> bool:
+        """Whether it matches a path, spelled by `spelled_path`."""
+        return self._pattern.matches(path)
 
 
 @lru_cache(maxsize=32)

@@ -8,13 +8,13 @@ In robots.txt both may begin with a path; of the paths that match a URL the most
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from itertools import islice
+from itertools import groupby
 from typing import Final, TypeAlias
 
 import http_sf
 
 from trawl.kinds import Use
-from trawl.robots import ExtensionLine, specificity
+from trawl.robots import ExtensionLine, PathPattern, spelled_path
 
 Preference: TypeAlias = tuple[Use, bool]
 """A use, and whether it is allowed."""
@@ -25,8 +25,6 @@ _SEARCH: Final = (Use.INDEX, Use.SNIPPET)
 _USAGE_CATEGORIES: Final = {"train-ai": (Use.AI_TRAIN,), "search": _SEARCH}
 _SIGNALS: Final = {"ai-train": (Use.AI_TRAIN,), "ai-input": (Use.AI_INPUT,), "search": _SEARCH}
 _SIGNAL: Final = re.compile(r"\s*([a-z-]+)\s*=\s*(yes|no)\s*", re.IGNORECASE)
-_LINES_MAX: Final = 100
-"""Lines of a group that are looked at; the rest of them is ignored."""
 _PARTS_MAX: Final = 100
 """Signals read of one line; the rest of it is ignored."""
 
@@ -62,24 +60,52 @@ READERS: Final[Mapping[str, Callable[[str], tuple[Preference, ...]]]] = {
 """By the name of the field, in lower case, how its value is read."""
 
 
-def lines_for(lines: Iterable[ExtensionLine], url: str) -> list[tuple[ExtensionLine, tuple[Preference, ...]]]:
-    """The lines of an agent's group that hold for a URL, with what they say: those of the most specific path, by name.
+class Preferences:
+    """The lines of an agent's group in a robots.txt that speak of the use of content; read once, asked for each URL."""
 
-    A line without a path holds for all paths, and is the least specific.
-    """
-    best: dict[str, tuple[int, list[tuple[ExtensionLine, tuple[Preference, ...]]]]] = {}
-    for line in islice((line for line in lines if line.name in READERS), _LINES_MAX):
-        path, text = _parted(line.value)
-        weight = specificity(path, url) if path else 0
-        preferences = READERS[line.name](text)
-        if weight is None or not preferences:
-            continue
-        known, found = best.get(line.name, (-1, []))
-        if weight > known:
-            best[line.name] = weight, [(line, preferences)]
-        elif weight == known:
-            found.append((line, preferences))
-    return [one for _, found in best.values() for one in found]
+    def __init__(self, lines: Iterable[ExtensionLine]) -> None:
+        self._lines: list[_Line] = []
+        for line in lines:
+            if line.name in READERS:
+                path, text = _parted(line.value)
+                self._lines.append(_Line(line, PathPattern(path) if path else None, text))
+
+    def lines_for(self, url: str) -> list[tuple[ExtensionLine, tuple[Preference, ...]]]:
+        """The lines that hold for a URL, with what they say: those of the most specific path, by name.
+
+        A line without a path holds for all paths, and is the least specific. What says nothing is no line.
+        """
+        path = spelled_path(url)
+        matching = [line for line in self._lines if line.pattern is None or line.pattern.matches(path)]
+        matching.sort(key=lambda line: line.name_and_chars)
+        found: list[tuple[ExtensionLine, tuple[Preference, ...]]] = []
+        for _, of_name in groupby(matching, key=lambda line: line.source.name):
+            for _, alike in groupby(of_name, key=lambda line: line.name_and_chars):
+                said = [(line.source, line.said()) for line in alike]
+                telling = [one for one in said if one[1]]
+                if telling:
+                    found += telling
+                    break
+        return found
+
+
+class _Line:
+    """One line, whose value is read when it is first needed."""
+
+    __slots__ = ("_said", "_text", "name_and_chars", "pattern", "source")
+
+    def __init__(self, source: ExtensionLine, pattern: PathPattern | None, text: str) -> None:
+        self.source = source
+        self.pattern = pattern
+        self.name_and_chars = source.name, -(pattern.chars if pattern is not None else 0)
+        self._text = text
+        self._said: tuple[Preference, ...] | None = None
+
+    def said(self) -> tuple[Preference, ...]:
+        """What it says."""
+        if self._said is None:
+            self._said = READERS[self.source.name](self._text)
+        return self._said
 
 
 def _parted(value: str) -> tuple[str, str]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from trawl.compliance.directives import directives
-from trawl.compliance.preferences import READERS, lines_for
+from trawl.compliance.preferences import READERS, Preferences
 from trawl.compliance.tdmrep import Reservation, TdmFile, reservation
 from trawl.kinds import Use
 from trawl.records import Evidence, Millis
@@ -24,15 +24,15 @@ TDM_META: Final = "meta tdm-reservation"
 _TDM_USES: Final = (Use.AI_INPUT, Use.AI_TRAIN)
 
 
-def of_robots(robots: Robots, agent: str, url: str, seen_at_ms: Millis) -> Iterator[Evidence]:
+def of_robots(robots: Robots, preferences: Preferences, agent: str, url: str, seen_at_ms: Millis) -> Iterator[Evidence]:
     """What robots.txt says of fetching a URL, and of the use of what is found there."""
     verdict = robots.verdict(agent, url)
     if verdict.rule is not None:
         yield _evidence(ROBOTS_TXT, f"line {verdict.line}: {verdict.rule}", Use.FETCH, verdict.allowed, seen_at_ms)
     if not verdict.allowed:
         return  # draft-ietf-aipref-attach, section 3.1: what may not be crawled has no preferences
-    for line, preferences in lines_for(robots.extensions(agent), url):
-        for use, allowed in preferences:
+    for line, said in preferences.lines_for(url):
+        for use, allowed in said:
             yield _evidence(ROBOTS_TXT, f"line {line.line}: {line.name}: {line.value}", use, allowed, seen_at_ms)
 
 

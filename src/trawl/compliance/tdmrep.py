@@ -5,10 +5,10 @@ answer, the metadata of a page. What comes later supersedes what came before.
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-from trawl.robots import specificity
+from trawl.robots import PathPattern, spelled_path
 
 TDMREP_PATH: Final = "/.well-known/tdmrep.json"
 RULES_MAX: Final = 2_000
@@ -40,6 +40,7 @@ class TdmFile:
 
     rules: tuple[tuple[str, Reservation], ...] = ()
     """Patterns of paths, each with what it says."""
+    _patterns: list[PathPattern] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @classmethod
     def parse(cls, body: bytes) -> "TdmFile":
@@ -53,7 +54,11 @@ class TdmFile:
 
     def reservation(self, url: str) -> tuple[str, Reservation] | None:
         """The first rule that matches a URL: its pattern, and what it says."""
-        return next((rule for rule in self.rules if specificity(rule[0], url) is not None), None)
+        if len(self._patterns) < len(self.rules):
+            self._patterns[:] = [PathPattern(location) for location, _ in self.rules]
+        path = spelled_path(url)
+        pairs = zip(self._patterns, self.rules, strict=True)
+        return next((rule for pattern, rule in pairs if pattern.matches(path)), None)
 
 
 def _rule(found: Any) -> tuple[str, Reservation] | None:

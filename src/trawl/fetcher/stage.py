@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import chain
 
-from trawl.compliance.statements import condensed, of_headers, of_robots
+from trawl.compliance.statements import condensed, of_headers
 from trawl.fetcher.answers import Ending, ending_of_failure, ending_of_status, without_body
 from trawl.fetcher.hop import Hops, NotSent, Sent, Wish
 from trawl.fetcher.redirects import REDIRECT_STATUSES, NextHop, RedirectRefused, next_hop
@@ -202,12 +202,9 @@ class FetcherStage:
     async def _evidence(self, visit: Visit, answer: HttpResponse) -> Sequence[Evidence]:
         """What robots.txt and the answer's headers say of the use of a page."""
         url = visit.canonical_url
-        entry, robots = await self._rules.entry(origin_of(url)), await self._rules.robots(origin_of(url))
-        seen_at_ms = entry.fetched_at_ms if entry is not None else 0
+        of_robots = await self._rules.statements(origin_of(url), url)
         headers = ((header.name, header.value) for header in answer.headers)
-        said = chain(
-            of_robots(robots, self._agent, url, seen_at_ms), of_headers(headers, self._agent, self._clock.now_ms())
-        )
+        said = chain(of_robots, of_headers(headers, self._agent, self._clock.now_ms()))
         return condensed(said)
 
     def _end(

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trawl.compliance.decision import POLICY, decide
+from trawl.compliance.preferences import Preferences
 from trawl.compliance.statements import RULE_CHARS_MAX, condensed, of_headers, of_meta, of_robots, of_tdm_file
 from trawl.compliance.tdmrep import TdmFile
 from trawl.kinds import Use
@@ -31,7 +32,8 @@ def metas(*fields: tuple[str, str]) -> list[Evidence]:
 
 
 def robots(text: str, url: str = URL) -> list[Evidence]:
-    return list(of_robots(Robots.parse(text.encode()), "trawl", url, NOW_MS))
+    parsed = Robots.parse(text.encode())
+    return list(of_robots(parsed, Preferences(parsed.extensions("trawl")), "trawl", url, NOW_MS))
 
 
 def test_nobody_has_spoken() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trawl.compliance.preferences import content_signal, content_usage, lines_for
+from trawl.compliance.preferences import Preferences, content_signal, content_usage
 from trawl.compliance.tdmrep import Reservation, TdmFile, reservation
 from trawl.kinds import Use
 from trawl.robots import Robots
@@ -63,7 +63,7 @@ def test_any_text_is_read(value: str) -> None:
 def preferences(text: str, url: str, agent: str = "trawl") -> dict[Use, set[bool]]:
     robots = Robots.parse(text.encode())
     found: dict[Use, set[bool]] = {}
-    for _, said in lines_for(robots.extensions(agent), url):
+    for _, said in Preferences(robots.extensions(agent)).lines_for(url):
         for use, allowed in said:
             found.setdefault(use, set()).add(allowed)
     return found
@@ -111,6 +111,18 @@ Content-Usage: /%61 search=n
     }
     assert preferences(text, "https://a.test/a?b=1")[Use.INDEX] == {True, False}
     assert preferences(text, "https://a.test/b") == {Use.AI_TRAIN: {False}, Use.INDEX: {True}, Use.SNIPPET: {True}}
+
+
+def test_no_number_of_lines_hides_one() -> None:
+    crowd = "".join(f"Content-Usage: /p{number}/ train-ai=y\n" for number in range(1000))
+    text = f"User-agent: *\n{crowd}Content-Usage: train-ai=n\n"
+    assert preferences(text, "https://a.test/page") == {Use.AI_TRAIN: {False}}
+    assert preferences(text, "https://a.test/p7/x") == {Use.AI_TRAIN: {True}}
+
+
+def test_a_line_that_says_nothing_leaves_the_word_to_a_less_specific_one() -> None:
+    text = "User-agent: *\nContent-Usage: /page/x train-ai=maybe\nContent-Usage: /page train-ai=n\n"
+    assert preferences(text, "https://a.test/page/x") == {Use.AI_TRAIN: {False}}
 
 
 # TDMRep
