@@ -4,7 +4,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 from trawl.compliance.preferences import Preferences
-from trawl.compliance.statements import of_robots
+from trawl.compliance.statements import of_robots, unavailable
 from trawl.kinds import RobotsState
 from trawl.ports import Clock, RobotsEntry, RobotsStore
 from trawl.records import Evidence, Millis
@@ -82,7 +82,11 @@ class Rules:
         found = await self._entry(origin)
         if found is None:
             return ()
-        seen_at_ms = found.entry.good_at_ms or found.entry.fetched_at_ms
+        entry = found.entry
+        if entry.state is RobotsState.UNAVAILABLE and not self._serves(entry):
+            ruling = await self.ruling(origin, url)
+            return () if ruling.allowed else (unavailable(ruling.detail, entry.fetched_at_ms),)
+        seen_at_ms = entry.good_at_ms or entry.fetched_at_ms
         return tuple(of_robots(found.robots, found.preferences, self._token, url, seen_at_ms))
 
     async def asked_delay(self, origin: str) -> float:

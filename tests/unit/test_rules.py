@@ -56,3 +56,24 @@ async def test_the_delay_that_is_asked_for_follows_the_time_of_the_day() -> None
     clock.advance(3_600)
     assert await rules.asked_delay("http://a") == 2
     assert await rules.asked_delay("http://b") == 0
+
+
+async def test_a_robots_txt_that_cannot_be_had_is_a_statement_of_its_own() -> None:
+    store, clock = Counting(), ManualClock(10**9)
+    rules = Rules(store, clock, replace(RobotsSettings(), last_good_seconds_max=100), "trawl")
+    body = b"User-agent: *\nAllow: /\nContent-Usage: train-ai=n\n"
+    away = RobotsEntry(
+        origin="http://a", state=RobotsState.UNAVAILABLE, fetched_at_ms=10**9, expires_at_ms=2 * 10**9, detail="503"
+    )
+    await store.put(away)
+    (found,) = await rules.statements("http://a", "http://a/")
+    assert (found.source, found.purpose, found.allowed, found.seen_at_ms) == ("robots.txt", "fetch", False, 10**9)
+    assert "503" in found.rule
+    rules.forget("http://a")
+    await store.put(replace(away, body=body, good_at_ms=10**9 - 50_000))
+    kept = await rules.statements("http://a", "http://a/")
+    assert [(one.purpose, one.allowed, one.seen_at_ms) for one in kept] == [
+        ("fetch", True, 10**9 - 50_000),
+        ("ai-train", False, 10**9 - 50_000),
+    ]
+    assert await rules.statements("http://b", "http://b/") == ()

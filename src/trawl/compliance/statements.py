@@ -36,6 +36,11 @@ def of_robots(robots: Robots, preferences: Preferences, agent: str, url: str, se
             yield _evidence(ROBOTS_TXT, f"line {line.line}: {line.name}: {line.value}", use, allowed, seen_at_ms)
 
 
+def unavailable(why: str, seen_at_ms: Millis) -> Evidence:
+    """That robots.txt cannot be had, which forbids all fetching (RFC 9309, section 2.3.1.4)."""
+    return _evidence(ROBOTS_TXT, why, Use.FETCH, allowed=False, seen_at_ms=seen_at_ms)
+
+
 def of_headers(headers: Iterable[tuple[str, str]], agent: str, seen_at_ms: Millis) -> Iterator[Evidence]:
     """What the header fields of the last answer say; repeated fields are given one by one."""
     fields = [(name.lower(), value) for name, value in headers]

@@ -11,7 +11,7 @@ from trawl.compliance.statements import condensed, of_meta
 from trawl.errors import WorkerDiedError
 from trawl.extractor.extract import EXTRACTOR, Extraction
 from trawl.extractor.work import UrlList, Worked, extract_page
-from trawl.kinds import OutcomeClass, Stage, Use
+from trawl.kinds import OutcomeClass, Purpose, Stage, Use
 from trawl.ports import BlobStore, Clock
 from trawl.records import (
     DiscoveredLinks,
@@ -64,13 +64,14 @@ class ExtractorStage:
         except WorkerDiedError as error:
             return [self._failed(record, "extraction_died", f"{record.url}: {error}")]
         found = worked.found
-        if isinstance(found, UrlList):
-            return [*worked.discovered, self._listed(record, found)]
-        evidence = condensed(chain(record.evidence, of_meta(found.metas, self._agent, record.fetched_at_ms)))
+        metas = () if isinstance(found, UrlList) else found.metas
+        evidence = condensed(chain(record.evidence, of_meta(metas, self._agent, record.fetched_at_ms)))
         decided = decide(evidence)
         discovered = worked.discovered
-        if decided[Use.FOLLOW].allowed is False:
+        if decided[Use.FOLLOW].allowed is False and record.purpose is not Purpose.SITEMAP:  # those are there for us
             discovered = tuple(_unfollowed(links) for links in discovered)
+        if isinstance(found, UrlList):
+            return [*discovered, self._listed(record, found)]
         return [*discovered, self._document(record, found, evidence, may_index=decided[Use.INDEX].allowed is not False)]
 
     async def _inlined(self, record: FetchedPage) -> FetchedPage:

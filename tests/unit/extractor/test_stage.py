@@ -127,6 +127,23 @@ def test_statements_for_other_crawlers_are_not_for_us_and_those_for_us_are() -> 
         assert document.withdrawal == withdrawn
 
 
+@pytest.mark.parametrize(("purpose", "rel"), [(Purpose.FEED, ("nofollow",)), (Purpose.SITEMAP, ())])
+def test_a_feed_may_say_not_to_follow_it_and_a_sitemap_is_there_to_be_followed(
+    purpose: Purpose, rel: tuple[str, ...]
+) -> None:
+    evidence = Evidence(source="x-robots-tag", rule="none", purpose="follow", allowed=False)
+    feed = b"<rss version='2.0'><channel><item><link>http://site.test/a</link></item></channel></rss>"
+    sitemap = (
+        b"<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'><url><loc>http://site.test/a</loc></url></urlset>"
+    )
+    body = feed if purpose is Purpose.FEED else sitemap
+    links, outcome = step(fetched(body, purpose=purpose, evidence=(evidence,), content_type="application/xml"))
+    assert isinstance(links, DiscoveredLinks)
+    assert [link.rel for link in links.links] == [rel]
+    assert isinstance(outcome, FetchOutcome)
+    assert outcome.outcome is OutcomeClass.DISCOVERED
+
+
 def test_a_header_and_a_meta_element_are_judged_together() -> None:
     evidence = Evidence(source="x-robots-tag", rule="none", purpose="follow", allowed=False)
     html = f"<meta name=robots content=all><meta name=tdm-reservation content=1><p>{TEXT}</p><a href=/x>x</a>"
