@@ -3,9 +3,9 @@
     python -m tools.docs            write what differs
     python -m tools.docs --check    write nothing; exit with 1 and name the pages that differ
 
-docs/settings.md comes from trawl/settings.py, docs/cli.md from the commands' help, docs/errors.md from trawl/errors.py,
+docs/settings.md comes from trawl/settings/, docs/cli.md from the commands' help, docs/errors.md from trawl/errors.py,
 the table of a row's fields in docs/guide.md from trawl/adapters/folder/rows.py, and that of a seed's fields in
-docs/operations.md from trawl/records.py.
+docs/operations.md from trawl/records/.
 """
 
 import ast
@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Final, get_type_hints
 
 import click
@@ -133,9 +134,11 @@ class Documented:
     fields: dict[str, str]
 
 
-def documented(module: Any) -> dict[str, Documented]:
-    """Give the classes of a module by name, as its source documents them."""
-    tree = ast.parse(inspect.getsource(module))
+def documented(module: ModuleType) -> dict[str, Documented]:
+    """Give the classes of a module or package by name, as its source documents them."""
+    found = vars(module).values()
+    homes = {sys.modules[value.__module__] for value in found if isinstance(value, type)} | {module}
+    bodies = [ast.parse(inspect.getsource(home)).body for home in homes if home.__name__.startswith(module.__name__)]
     return {
         node.name: Documented(
             name=node.name,
@@ -143,7 +146,8 @@ def documented(module: Any) -> dict[str, Documented]:
             text=ast.get_docstring(node) or "",
             fields=dict(_field_texts(node)),
         )
-        for node in tree.body
+        for body in bodies
+        for node in body
         if isinstance(node, ast.ClassDef)
     }
 
@@ -164,7 +168,7 @@ def settings_page() -> str:
     known, defaults = documented(settings), Settings()
     head = f"""# Settings
 
-{_WRITTEN.format(source="src/trawl/settings.py")}
+{_WRITTEN.format(source="src/trawl/settings/")}
 Every limit and policy of a crawl is a setting. A setting is read, in rising order of precedence, from
 
 1. its default, in the tables below,

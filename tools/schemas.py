@@ -18,7 +18,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
-from trawl import records
 from trawl.plain import RECORD_CLASSES, to_avro
 
 NAMESPACE = "trawl.v1"
@@ -34,7 +33,7 @@ def main(arguments: list[str]) -> int:
     stale = [path for path, text in texts.items() if not path.exists() or path.read_text("utf-8") != text]
     if "--check" in arguments:
         for path in stale:
-            sys.stderr.write(f"{path.name} does not agree with trawl/records.py; run `make schemas` and review it\n")
+            sys.stderr.write(f"{path.name} does not agree with trawl/records/; run `make schemas` and review it\n")
         return 1 if stale else 0
     for path in stale:
         path.write_text(texts[path], "utf-8")
@@ -130,7 +129,8 @@ def written_types(cls: type) -> dict[str, str]:
 
 def class_body(cls: type) -> list[ast.stmt]:
     """Give the statements of a class in `trawl.records`."""
-    tree = ast.parse(inspect.getsource(records))
+    module = sys.modules[cls.__module__]
+    tree = ast.parse(inspect.getsource(module))
     return next(node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == cls.__name__)
 
 

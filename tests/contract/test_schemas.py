@@ -30,7 +30,8 @@ SCALARS = {"str": "string", "bytes": "bytes", "bool": "boolean", "int": "long", 
 TIME = {"type": "long", "logicalType": "timestamp-millis"}
 CLASSES = {
     node.name: node
-    for node in ast.parse(Path(inspect.getfile(records)).read_text("utf-8")).body
+    for path in Path(inspect.getfile(records)).parent.glob("*.py")
+    for node in ast.parse(path.read_text("utf-8")).body
     if isinstance(node, ast.ClassDef)
 }
 

@@ -71,6 +71,7 @@ async def test_a_thousand_hostile_fetches_all_end_typed_and_disturb_nobody(fake_
     assert typed <= REASONS | {
         "address_refused",
         "connect_failed",
+        "payment_required",
         "port_refused",
         "retry_after_too_long",
         "total_timeout",

@@ -6,9 +6,10 @@ from dataclasses import replace
 import pytest
 
 from trawl.errors import SettingsError
-from trawl.settings import _POSITIVE, PolitenessSettings, Settings, load, validate
+from trawl.settings import PolitenessSettings, Settings, load, validate
+from trawl.settings.groups import POSITIVE
 
-POSITIVE = [(group, name) for group, names in _POSITIVE.items() for name in names]
+ABOVE_ZERO = [(group, name) for group, names in POSITIVE.items() for name in names]
 
 
 def test_the_environment_wins_over_the_file_and_the_file_over_the_default() -> None:
@@ -19,7 +20,7 @@ def test_the_environment_wins_over_the_file_and_the_file_over_the_default() -> N
     assert found.fetch.header_bytes_max == Settings().fetch.header_bytes_max
 
 
-@pytest.mark.parametrize(("group", "name"), POSITIVE)
+@pytest.mark.parametrize(("group", "name"), ABOVE_ZERO)
 def test_zero_is_refused_where_it_would_stop_or_unbind_everything(group: str, name: str) -> None:
     assert name in {field.name for field in dataclasses.fields(getattr(Settings(), group))}
     with pytest.raises(SettingsError, match=rf"{group}\.{name} = 0"):
