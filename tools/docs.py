@@ -23,6 +23,7 @@ from typing import Any, Final, get_type_hints
 import click
 
 from tools.freeze import sample
+from tools.pages import with_table
 from trawl import errors, records, settings
 from trawl.adapters.folder import rows
 from trawl.cli.main import cli
@@ -112,13 +113,6 @@ def pages() -> dict[Path, str]:
         GUIDE: with_table(GUIDE.read_text("utf-8"), "row", row_table()),
         OPERATIONS: with_table(OPERATIONS.read_text("utf-8"), "seed", seed_table()),
     }
-
-
-def with_table(page: str, name: str, table: str) -> str:
-    """Give a page with a generated table in its place."""
-    begin, end = f"<!-- {name}: begin, written by `make docs` -->\n", f"<!-- {name}: end -->\n"
-    before, _, rest = page.partition(begin)
-    return before + begin + table + end + rest.partition(end)[2]
 
 
 # Source text

@@ -1,26 +1,25 @@
 """Write the table of `docs/topics.md` from `trawl.pipeline`.
 
-python tools/topics.py            write the table
-python tools/topics.py --check    write nothing; exit with 1 if the table differs
+python -m tools.topics            write the table
+python -m tools.topics --check    write nothing; exit with 1 if the table differs
 """
 
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from tools.pages import with_table
 from trawl.kinds import Stage
 from trawl.pipeline import TOPICS, Party, Topic
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "topics.md"
-BEGIN, END = "<!-- topics: begin, written by `make topics` -->\n", "<!-- topics: end -->\n"
 HEAD = "| topic | record | key | from -> to | partitions | kept | |\n|---|---|---|---|---|---|---|\n"
 
 
 def main(arguments: list[str]) -> int:
     """Write or check the table; give the exit code."""
     page = PAGE.read_text("utf-8")
-    before, _, rest = page.partition(BEGIN)
-    current = before + BEGIN + table() + END + rest.partition(END)[2]
+    current = with_table(page, "topics", table(), "topics")
     if current == page:
         return 0
     if "--check" in arguments:

@@ -17,6 +17,7 @@ import pytest
 import trawl
 from tools import docs as generator
 from tools.freeze import sample
+from tools.pages import with_table
 from trawl import errors, ports
 from trawl.adapters.folder.rows import front_matter
 from trawl.cli import main
@@ -62,7 +63,7 @@ def test_generated_pages_agree_with_the_code() -> None:
 
 def test_a_page_that_differs_is_named_and_written_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, table in (("guide", "row"), ("operations", "seed")):
-        page = generator.with_table("before\n", table, "outdated\n") + "after\n"
+        page = with_table("before\n", table, "outdated\n") + "after\n"
         (tmp_path / f"{name}.md").write_text(page, "utf-8")
         monkeypatch.setattr(generator, name.upper(), tmp_path / f"{name}.md")
     monkeypatch.setattr(generator, "DOCS", tmp_path)
