@@ -7,12 +7,13 @@ from types import TracebackType
 from typing import Any, Self
 
 from tests.site import FakeWeb
+from trawl.access import AccessRules
 from trawl.adapters.clocks import SystemClock
 from trawl.adapters.http import CurlHttpClient
 from trawl.adapters.memory import MemoryPolitenessStore, MemoryRobotsStore
 from trawl.fetcher.stage import FetcherStage
 from trawl.kinds import Purpose, RobotsState
-from trawl.ports import HttpFailure, HttpRequest, HttpResponse, Resolution, Resolver, RobotsEntry
+from trawl.ports import HttpFailure, HttpRequest, HttpResponse, Resolution, Resolver, RobotsEntry, Signer
 from trawl.records import DiscoveredLinks, FetchedPage, FetchOutcome, FetchTask, Record
 from trawl.settings import FetchSettings, PolitenessSettings, Settings
 from trawl.url import canonical, origin_of, request_key
@@ -60,7 +61,15 @@ def with_politeness(settings: Settings, **fields: Any) -> Settings:
 class Rig:
     """A fetcher stage and what it is made of; robots.txt of an origin is `allow all` unless the test stores another."""
 
-    def __init__(self, web: FakeWeb, settings: Settings = QUICK, *, resolver: Resolver | None = None) -> None:
+    def __init__(
+        self,
+        web: FakeWeb,
+        settings: Settings = QUICK,
+        *,
+        resolver: Resolver | None = None,
+        access: AccessRules | None = None,
+        signer: Signer | None = None,
+    ) -> None:
         self.web = web
         self.settings = settings
         self.names = Names()
@@ -68,7 +77,16 @@ class Rig:
         self.http = CurlHttpClient(settings.fetch)
         self.politeness = MemoryPolitenessStore()
         self.robots = MemoryRobotsStore()
-        self.stage = FetcherStage(self.http, resolver or self.names, self.politeness, self.robots, self.clock, settings)
+        self.stage = FetcherStage(
+            self.http,
+            resolver or self.names,
+            self.politeness,
+            self.robots,
+            self.clock,
+            settings,
+            access=access,
+            signer=signer,
+        )
 
     async def __aenter__(self) -> Self:
         return self

@@ -1,10 +1,12 @@
 """The fetcher's service: hundreds of fetches under way, each on its own; a slow host holds no other back."""
 
+import os
 from collections.abc import Sequence
 
 from services.common.run import Context, Service
 from services.common.stores import redis
 from services.common.worker import Message, Work
+from trawl.adapters.access_file import read_access
 from trawl.adapters.http import CurlHttpClient, SystemResolver
 from trawl.adapters.redis import RedisFetchMarkers, RedisPolitenessStore, RedisRobotsStore
 from trawl.fetcher.stage import FetcherStage
@@ -66,7 +68,8 @@ async def build(context: Context) -> Service:
     context.exit.push_async_callback(http.close)
     context.exit.push_async_callback(resolver.close)
     politeness, robots = RedisPolitenessStore(client, settings.redis), RedisRobotsStore(client, settings.robots)
-    stage = FetcherStage(http, resolver, politeness, robots, context.clock, settings)
+    access = read_access(settings.fetch.access_file, os.environ)
+    stage = FetcherStage(http, resolver, politeness, robots, context.clock, settings, access=access)
     fetching = Fetching(stage, RedisFetchMarkers(client, settings.redis))
     work = Work(
         stage=Stage.FETCHER,

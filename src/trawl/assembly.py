@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
+from trawl.adapters.access_file import read_access
 from trawl.adapters.clocks import SystemClock
 from trawl.adapters.embedders import WordllamaEmbedder
 from trawl.adapters.folder import FORMATS, FolderTap
@@ -238,7 +239,15 @@ class CrawlRun:
         self._frontier = FrontierStage(self._store, rules, self._clock, settings)
         stages = Stages(
             frontier=self._frontier,
-            fetcher=FetcherStage(http, resolver, SqlitePolitenessStore(database), robots, self._clock, settings),
+            fetcher=FetcherStage(
+                http,
+                resolver,
+                SqlitePolitenessStore(database),
+                robots,
+                self._clock,
+                settings,
+                access=read_access(settings.fetch.access_file, os.environ),
+            ),
             extractor=ExtractorStage(settings.extract, self._clock, agent=settings.fetch.user_agent, run=self._pool),
             dedup=DedupStage(fingerprints, settings.dedup, self._clock, tap=tap),
             indexer=IndexerStage(
@@ -280,13 +289,20 @@ class Network:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._clock = SystemClock()
+        self._access = read_access(settings.fetch.access_file, os.environ)
         self._robots = MemoryRobotsStore()
         self._rules = Rules(self._robots, self._clock, settings.robots, settings.fetch.user_agent)
 
     async def __aenter__(self) -> Self:
         self._http, self._resolver = CurlHttpClient(self._settings.fetch), SystemResolver(self._settings.fetch)
         self._fetcher = FetcherStage(
-            self._http, self._resolver, MemoryPolitenessStore(), self._robots, self._clock, self._settings
+            self._http,
+            self._resolver,
+            MemoryPolitenessStore(),
+            self._robots,
+            self._clock,
+            self._settings,
+            access=self._access,
         )
         return self
 

@@ -254,6 +254,11 @@ def _registrable_domain(hostname: str) -> str:
     return _suffix_list().privatesuffix(hostname) or hostname
 
 
+def is_public_suffix(host: str) -> bool:
+    """Whether names below this one belong to different owners, as below `co.uk` and `github.io`."""
+    return _suffix_list().publicsuffix(host) == host
+
+
 @lru_cache(maxsize=1)
 def _suffix_list() -> PublicSuffixList:
     return PublicSuffixList()  # the copy inside the package; reading it takes about 40 ms

@@ -65,7 +65,7 @@ async def test_a_thousand_hostile_fetches_all_end_typed_and_disturb_nobody(fake_
         await asyncio.gather(good(), *(hostile() for _ in range(100)))
         assert time.monotonic() - begun < 60
         assert (await rig.politeness.state(f"host:{BAD}:{fake_web.port}")).in_flight == 0
-        assert len(rig.http._idle) <= 101
+        assert len(rig.http._idle[""]) <= 101
     typed = {reason for reason in seen if not reason.startswith("http_")}
     assert typed >= REASONS - {"bad_encoding", "decode_ratio"}
     assert typed <= REASONS | {

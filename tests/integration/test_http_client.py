@@ -302,7 +302,7 @@ async def test_a_cancelled_fetch_frees_its_handle(fake_web: FakeWeb) -> None:
         with pytest.raises(asyncio.CancelledError):
             await running
         assert isinstance(await rig.request(rig.url(HOST, "/good")), HttpResponse)
-        assert len(rig.http._idle) == 1
+        assert len(rig.http._idle[""]) == 1
 
 
 async def test_many_at_once_do_not_disturb_each_other(fake_web: FakeWeb) -> None:

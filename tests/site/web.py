@@ -32,7 +32,7 @@ class FakeWeb:
         self._address = address
         self._connections: set[Connection] = set()
         self._folder = tempfile.TemporaryDirectory(prefix="fake-web-")
-        self._authority = Authority(Path(self._folder.name))
+        self.authority = Authority(Path(self._folder.name))
         self._servers: list[asyncio.Server] = []
         self.port = 0
         self.https_port = 0
@@ -40,7 +40,7 @@ class FakeWeb:
 
     async def __aenter__(self) -> Self:
         loop = asyncio.get_running_loop()
-        context = self._authority.context("localhost")
+        context = self.authority.context("localhost")
         context.sni_callback = self._choose_certificate
         plain = await loop.create_server(lambda: self._connection("http"), self._address, 0, backlog=1024)
         secure = await loop.create_server(lambda: self._connection("https"), self._address, 0, ssl=context)
@@ -64,7 +64,7 @@ class FakeWeb:
         for site in sites:
             self._sites[site.host] = site
             self._default = self._default or site
-        self._authority.share([site.host for site in sites])
+        self.authority.share([site.host for site in sites])
 
     # where it is
 
@@ -82,7 +82,7 @@ class FakeWeb:
 
     @property
     def ca_file(self) -> Path:
-        return self._authority.ca_file
+        return self.authority.ca_file
 
     # what it was asked
 
@@ -110,7 +110,7 @@ class FakeWeb:
             return UNKNOWN_HOST
         if site.tls == "broken":
             return ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)  # has no certificate: every handshake fails
-        return self._authority.context(host, site.tls)
+        return self.authority.context(host, site.tls)
 
     def _connection(self, scheme: str) -> Connection:
         return Connection(self, self._connections, scheme=scheme)

@@ -19,7 +19,19 @@ from trawl.kinds import Stage
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "trawl"
 
 BASE = frozenset(
-    {"_version", "compliance", "errors", "fingerprint", "kinds", "plain", "records", "robots", "settings", "url"}
+    {
+        "_version",
+        "access",
+        "compliance",
+        "errors",
+        "fingerprint",
+        "kinds",
+        "plain",
+        "records",
+        "robots",
+        "settings",
+        "url",
+    }
 )
 """Pure modules that everything may import."""
 CORE = BASE | {"ports", "rules"}

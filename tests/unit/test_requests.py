@@ -12,7 +12,7 @@ from trawl.settings import FetchSettings
 def sent(
     host: str, *headers: str, purpose: Purpose = Purpose.PAGE, validators: Validators = Validators()
 ) -> dict[str, str]:
-    return dict(RequestFields(FetchSettings(headers=headers)).fields(host, purpose, validators))
+    return dict(RequestFields(FetchSettings(headers=headers)).fields(f"http://{host}/", purpose, validators))
 
 
 def test_case_15_the_crawler_says_who_it_is() -> None:

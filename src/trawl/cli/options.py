@@ -44,6 +44,7 @@ def network_options(command: _F) -> _F:
     for option in (
         click.option("--allow-network", multiple=True, metavar="CIDR", help="Fetch from this private network too."),
         click.option("--ca-file", metavar="PEM", help="Trust these certificate authorities instead of the system's."),
+        click.option("--access", metavar="FILE", help="A TOML file of credentials and proxies by host."),
         click.option("--proxy", metavar="URL", help="Fetch through this HTTP, HTTPS or SOCKS5 proxy."),
         click.option("--header", multiple=True, metavar="'HOST: NAME: VALUE'", help="Send a header to one host."),
         click.option("--user-agent", metavar="UA", help="Who we are; its first token is looked up in robots.txt."),
@@ -97,6 +98,7 @@ def _with_options(settings: Settings, options: Mapping[str, Any]) -> Settings:
                 user_agent="user_agent",
                 headers="header",
                 proxy="proxy",
+                access_file="access",
                 ca_file="ca_file",
                 allow_networks="allow_network",
             ),

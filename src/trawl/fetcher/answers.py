@@ -11,6 +11,7 @@ from trawl.records import Header
 PRICE_CHARS_MAX: Final = 100
 """A price is quoted up to this length."""
 _PAYMENT_REQUIRED: Final = 402
+_PROXY_PASSWORD: Final = 407
 _REFUSALS: Final = frozenset({401, 402, 403, 451})
 _TRY_AGAIN: Final = frozenset({408, 421, 425, 429})
 _BODY_REASONS: Final = frozenset(
@@ -67,6 +68,9 @@ def ending_of_status(
         )
         return Ending(outcome=OutcomeClass.FAILED, reason="retry_after_too_long", terminal=True, detail=detail)
     detail = f"{url}: the server answered {status}"
+    if status == _PROXY_PASSWORD:
+        detail = f"{url}: the proxy wants another name or password"
+        return Ending(outcome=OutcomeClass.FAILED, reason="proxy_auth_required", terminal=True, detail=detail)
     if status in _REFUSALS:
         return Ending(outcome=OutcomeClass.REFUSED, reason=reason, terminal=True, detail=detail)
     if status in _TRY_AGAIN or 500 <= status < 600:

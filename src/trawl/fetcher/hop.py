@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Generic, TypeVar
 from urllib.parse import urlsplit
 
+from trawl.access import AccessRules
 from trawl.fetcher.addresses import AddressGuard, port_refused, written_address
 from trawl.fetcher.politeness import backoff_ms, breaker_ms, interval_ms
 from trawl.fetcher.requests import Fields
@@ -20,6 +21,7 @@ from trawl.ports import (
     PolitenessStore,
     Reservation,
     Resolver,
+    Signer,
 )
 from trawl.records import Millis
 from trawl.rules import Rules
@@ -31,6 +33,8 @@ HOST_FAILURES: Final = frozenset(
     {"connect_failed", "connect_timeout", "connection_lost", "first_byte_timeout", "tls_failed"}
 )
 """Failures that speak of the host; enough of them in a row open the breaker."""
+_PROXY_FAILURES: Final = frozenset({"proxy_auth_required", "proxy_failed"})
+"""Failures that say nothing of the host."""
 _UNREACHED: Final = frozenset({"connect_failed", "connect_timeout"})
 """Failures after which another address of the host may answer."""
 _UNREACHED_MS: Final = 600_000
@@ -97,7 +101,12 @@ class Hops:
         rules: Rules,
         clock: Clock,
         settings: Settings,
+        *,
+        access: AccessRules | None = None,
+        signer: Signer | None = None,
     ) -> None:
+        self._access = access or AccessRules()
+        self._signer = signer
         self._http = http
         self._resolver = resolver
         self._politeness = politeness
@@ -138,10 +147,13 @@ class Hops:
             if isinstance(start, NotSent):
                 return start
             started_ms, gap_ms = start
+            access = self._access.of(wish.canonical_url)
             request = HttpRequest(
                 url=wish.url,
-                headers=wish.fields,
+                headers=(*wish.fields, *self._signed(wish.url)),
                 address=address,
+                proxy=access.proxy,
+                impersonate=access.impersonate,
                 body_bytes_max=wish.body_bytes_max,
                 cut_body=wish.cut_body,
                 total_seconds_max=wish.total_seconds_max,
@@ -172,7 +184,7 @@ class Hops:
             detail = f"{wish.url}: port {parts.port} belongs to another protocol and is never fetched"
             return NotSent(reason="port_refused", detail=detail)
         host = hostname_of(wish.canonical_url)
-        if self._settings.fetch.proxy:  # it resolves names; an address that is written out can be judged all the same
+        if self._proxied(wish):  # it resolves names; an address that is written out can be judged all the same
             literal = written_address(host)
             kind = self._guard.refusal(literal) if literal else ""
             return _refused(wish.url, host, literal, kind) if kind else (("",), 0.0)
@@ -186,6 +198,14 @@ class Hops:
             address, kind = next(iter(refusals.items()))
             return _refused(wish.url, host, address, kind)
         return self._ordered(host_of(wish.canonical_url), allowed, wish.attempt), found.elapsed_ms
+
+    def _proxied(self, wish: Wish) -> bool:
+        proxy = self._access.of(wish.canonical_url).proxy
+        return bool(self._settings.fetch.proxy if proxy is None else proxy)
+
+    def _signed(self, url: str) -> Fields:
+        """The fields that say who we are, made anew for each request; none without a key."""
+        return self._signer.fields(url) if self._signer is not None else ()
 
     def _ordered(self, host: str, allowed: Sequence[str], attempt: int) -> Sequence[str]:
         """As many addresses as may be tried; those that could not be connected to a while ago come last."""
@@ -285,6 +305,8 @@ class Hops:
         """Teach the politeness store; how long the server asked to be left alone, if it did."""
         if isinstance(answer, HttpFailure) and answer.reason in HOST_FAILURES:
             await self._failed(host)
+            return None
+        if isinstance(answer, HttpFailure) and answer.reason in _PROXY_FAILURES:
             return None
         throttled = answer.status in THROTTLED
         response_ms = answer.first_byte_ms if isinstance(answer, HttpResponse) and not throttled else None

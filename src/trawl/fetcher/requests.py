@@ -3,10 +3,12 @@
 import re
 from typing import Final
 
+from trawl.access import AccessRules
 from trawl.errors import SettingsError
 from trawl.kinds import Purpose
 from trawl.records import Validators
 from trawl.settings import FetchSettings
+from trawl.url import host_of
 
 Fields = tuple[tuple[str, str], ...]
 
@@ -25,15 +27,16 @@ _OURS: Final = frozenset({"host", "content-length", "transfer-encoding", "connec
 class RequestFields:
     """Header fields by host and purpose; extra fields go to the host they were given for, and to no other."""
 
-    def __init__(self, settings: FetchSettings) -> None:
+    def __init__(self, settings: FetchSettings, access: AccessRules | None = None) -> None:
         self._settings = settings
+        self._access = access or AccessRules()
         self._extra: dict[str, list[tuple[str, str]]] = {}
         for text in settings.headers:
             host, name, value = extra_header(text)
             self._extra.setdefault(host, []).append((name, value))
 
-    def fields(self, host: str, purpose: Purpose, validators: Validators = Validators()) -> Fields:
-        """The fields of one request to a host key (`example.com`, `example.com:8080`)."""
+    def fields(self, canonical_url: str, purpose: Purpose, validators: Validators = Validators()) -> Fields:
+        """The fields of one request; those of an access file come last, and replace others of their names."""
         wanted = {
             "user-agent": ("User-Agent", one_line(self._settings.user_agent)),
             "accept": ("Accept", _ACCEPT.get(purpose, _ACCEPT_PAGE)),
@@ -43,7 +46,8 @@ class RequestFields:
             wanted["if-none-match"] = ("If-None-Match", one_line(validators.etag))
         if validators.last_modified:
             wanted["if-modified-since"] = ("If-Modified-Since", one_line(validators.last_modified))
-        for name, value in self._extra.get(host, ()):
+        extra = self._extra.get(host_of(canonical_url), ())
+        for name, value in (*extra, *self._access.of(canonical_url).fields):
             wanted[name.lower()] = (name, value)
         return tuple(field for field in wanted.values() if field[1])
 

@@ -91,7 +91,7 @@ class RobotsFetch:
         return Wish(
             url=visit.url,
             canonical_url=visit.canonical_url,
-            fields=self._fields.fields(host_of(visit.canonical_url), Purpose.ROBOTS),
+            fields=self._fields.fields(visit.canonical_url, Purpose.ROBOTS),
             body_bytes_max=self._settings.robots.body_bytes_max,
             cut_body=True,
             total_seconds_max=seconds,

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from itertools import chain
 
+from trawl.access import AccessRules
 from trawl.compliance.statements import condensed, of_headers
 from trawl.fetcher.answers import Ending, ending_of_failure, ending_of_status, without_body
 from trawl.fetcher.hop import Hops, NotSent, Sent, Wish
@@ -11,7 +12,7 @@ from trawl.fetcher.requests import RequestFields
 from trawl.fetcher.robots_fetch import RobotsFetch
 from trawl.fetcher.visit import Visit, validators_of
 from trawl.kinds import NOT_MODIFIED, OutcomeClass, Purpose
-from trawl.ports import Clock, HttpClient, HttpFailure, HttpResponse, PolitenessStore, Resolver, RobotsStore
+from trawl.ports import Clock, HttpClient, HttpFailure, HttpResponse, PolitenessStore, Resolver, RobotsStore, Signer
 from trawl.records import Evidence, FetchTask, Record, Validators
 from trawl.robots import product_token
 from trawl.rules import Rules
@@ -39,7 +40,12 @@ class FetcherStage:
         robots: RobotsStore,
         clock: Clock,
         settings: Settings,
+        *,
+        access: AccessRules | None = None,
+        signer: Signer | None = None,
     ) -> None:
+        """The access rules say how each host is reached, and as whom; the signer says who we are, to every host."""
+        access = access or AccessRules()
         self._clock = clock
         self._settings = settings
         self._canonical = CanonicalRules(
@@ -49,8 +55,8 @@ class FetcherStage:
         )
         self._agent = product_token(settings.fetch.user_agent)
         self._rules = Rules(robots, clock, settings.robots, settings.fetch.user_agent)
-        self._fields = RequestFields(settings.fetch)
-        self._hops = Hops(http, resolver, politeness, self._rules, clock, settings)
+        self._fields = RequestFields(settings.fetch, access)
+        self._hops = Hops(http, resolver, politeness, self._rules, clock, settings, access=access, signer=signer)
         self._robots = RobotsFetch(self._hops, self._fields, robots, self._rules, clock, settings, self._canonical)
 
     async def step(self, record: Record) -> Sequence[Record]:
@@ -115,7 +121,7 @@ class FetcherStage:
         return Wish(
             url=visit.url,
             canonical_url=visit.canonical_url,
-            fields=self._fields.fields(host_of(visit.canonical_url), task.purpose, validators),
+            fields=self._fields.fields(visit.canonical_url, task.purpose, validators),
             body_bytes_max=limits.body_bytes_max,
             total_seconds_max=limits.total_seconds_max,
             attempt=task.attempt,

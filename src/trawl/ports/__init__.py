@@ -20,7 +20,7 @@ from trawl.ports.frontier import (
     SpillQueue,
     TemplateCounts,
 )
-from trawl.ports.network import HttpClient, HttpFailure, HttpRequest, HttpResponse, Resolution, Resolver
+from trawl.ports.network import HttpClient, HttpFailure, HttpRequest, HttpResponse, Resolution, Resolver, Signer
 from trawl.ports.pages import (
     BlobStore,
     Chunk,
@@ -70,6 +70,7 @@ __all__ = [
     "SearchIndex",
     "SearchQuery",
     "SeedScope",
+    "Signer",
     "SpillQueue",
     "StoredPage",
     "Tap",

@@ -1,6 +1,6 @@
 """Names to addresses, and one HTTP request."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from trawl.records import Header
@@ -31,9 +31,13 @@ class HttpRequest:
     """One HTTP request, without following redirects."""
 
     url: str
-    headers: tuple[tuple[str, str], ...] = ()
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     address: str = ""
     """The checked address to connect to; empty only through a proxy."""
+    proxy: str | None = field(default=None, repr=False)
+    """The proxy's URL; empty for none, None for that of the settings."""
+    impersonate: str = ""
+    """The browser whose TLS and HTTP/2 handshake is spoken; empty for our own."""
     body_bytes_max: int = 20_000_000
     cut_body: bool = False
     """Whether a larger body is cut to `body_bytes_max` instead of failing."""
@@ -70,6 +74,14 @@ class HttpFailure:
     headers: tuple[Header, ...] = ()
     address: str = ""
     total_ms: float = 0.0
+
+
+class Signer(Protocol):
+    """Says who we are in a way that a server can check."""
+
+    def fields(self, url: str) -> tuple[tuple[str, str], ...]:
+        """The header fields for one request to a URL, made when it is sent."""
+        ...
 
 
 class HttpClient(Protocol):

@@ -32,6 +32,8 @@ class FetchSettings:
     """Extra request headers, each `HOST: NAME: VALUE`; sent to that host only."""
     proxy: str = ""
     """An HTTP, HTTPS or SOCKS5 proxy URL for all fetches."""
+    access_file: str = ""
+    """A TOML file of credentials, proxies and TLS profiles by host (access.md)."""
     ca_file: str = ""
     """A PEM file of certificate authorities to trust instead of the system's."""
     allow_networks: tuple[str, ...] = ()

@@ -1,20 +1,22 @@
 """HTTP over libcurl: one multi handle, a pool of easy handles, every limit enforced while the answer streams."""
 
 import asyncio
+from itertools import chain
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
 from curl_cffi import AsyncCurl, Curl, CurlError, CurlHttpVersion, CurlInfo, CurlMOpt, CurlOpt
 
+from trawl.access import checked_proxy
 from trawl.adapters.http.decoding import ACCEPT_ENCODING, Body
 from trawl.adapters.http.failures import RETRYABLE, SENTENCES, message_of, reason_of
+from trawl.adapters.http.profiles import prepared
 from trawl.adapters.http.transfer import Transfer
 from trawl.errors import SettingsError
 from trawl.ports import HttpFailure, HttpRequest, HttpResponse
 from trawl.settings import FetchSettings
 
-_PROXY_SCHEMES: Final = ("http", "https", "socks5", "socks5h")
 _DNS_CACHE_SECONDS: Final = 30  # pinned names live in libcurl's cache this long, so that it cannot grow for ever
 _TIMED_OUT: Final = 28
 
@@ -22,9 +24,9 @@ _TIMED_OUT: Final = 28
 class CurlHttpClient:
     """An HttpClient over libcurl, HTTP/1.1 and HTTP/2, with connections kept for the next request of their host.
 
-    Bound to the event loop of its first request. No cookies, no redirects, no credentials, no proxy from the
-    environment. With `fetch.proxy` every request goes through it, names are resolved there, and `address` is not used.
-    Raises SettingsError if the proxy or the CA file cannot be used.
+    Bound to the event loop of its first request. No cookies, no redirects, no proxy from the environment. Through a
+    proxy, that of the request or else `fetch.proxy`, names are resolved there, and `address` is not used. A request
+    that impersonates a browser has handles of its own. Raises SettingsError if the proxy or the CA file cannot be used.
     """
 
     def __init__(self, settings: FetchSettings) -> None:
@@ -33,12 +35,14 @@ class CurlHttpClient:
         self._ca_file = _ca_file(settings.ca_file)
         self._multi: AsyncCurl | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._idle: list[Curl] = []
+        self._idle: dict[str, list[Curl]] = {}
+        """Handles by the browser that they impersonate."""
 
     async def fetch(self, request: HttpRequest) -> HttpResponse | HttpFailure:
         """The answer, or a typed failure; never raises for what a server does."""
         multi, loop = self._opened()
-        curl = self._idle.pop() if self._idle else self._new_handle()
+        idle = self._idle.get(request.impersonate)
+        curl = idle.pop() if idle else self._new_handle(request.impersonate)
         transfer = Transfer(request, self._settings, curl, loop.time)
         finished = False
         try:
@@ -49,7 +53,7 @@ class CurlHttpClient:
         finally:
             if not finished:
                 multi.remove_handle(curl)  # cancelled under way: the connection closes with it
-            self._give_back(curl)
+            self._give_back(curl, request.impersonate)
         return result
 
     async def close(self) -> None:
@@ -57,7 +61,7 @@ class CurlHttpClient:
         if self._multi is not None:
             await self._multi.close()  # type: ignore[no-untyped-call]
             self._multi = None
-        for curl in self._idle:
+        for curl in chain.from_iterable(self._idle.values()):
             curl.close()
         self._idle.clear()
 
@@ -70,10 +74,13 @@ class CurlHttpClient:
             raise RuntimeError("an HTTP client serves the event loop of its first request only; make one for each loop")
         return self._multi, loop
 
-    def _new_handle(self) -> Curl:
-        """A handle with everything that is the same for all requests."""
+    def _new_handle(self, profile: str) -> Curl:
+        """A handle with everything that is the same for all requests of a profile."""
         settings = self._settings
         curl = Curl()
+        if profile and not prepared(curl, profile):
+            curl.close()
+            raise SettingsError(f"impersonate = {profile!r} of the access file names no browser that libcurl knows")
         options: list[tuple[CurlOpt, int | str]] = [
             (CurlOpt.NOSIGNAL, 1),
             (CurlOpt.PROTOCOLS_STR, "http,https"),
@@ -85,7 +92,6 @@ class CurlHttpClient:
             (CurlOpt.SUPPRESS_CONNECT_HEADERS, 1),
             (CurlOpt.CONNECTTIMEOUT_MS, _milliseconds(settings.connect_seconds_max)),
             (CurlOpt.DNS_CACHE_TIMEOUT, _DNS_CACHE_SECONDS),
-            (CurlOpt.PROXY, self._proxy),
             (CurlOpt.NOPROXY, ""),
         ]
         if self._ca_file:
@@ -101,10 +107,15 @@ class CurlHttpClient:
             headers.append(f"Accept-Encoding: {ACCEPT_ENCODING}".encode())
         curl.setopt(CurlOpt.URL, request.url)
         curl.setopt(CurlOpt.HTTPHEADER, headers)
-        curl.setopt(CurlOpt.RESOLVE, [] if self._proxy else _pinned(request))
+        proxy = self._proxy_of(request)
+        curl.setopt(CurlOpt.PROXY, proxy)
+        curl.setopt(CurlOpt.RESOLVE, [] if proxy else _pinned(request))
         curl.setopt(CurlOpt.TIMEOUT_MS, _milliseconds(request.total_seconds_max))
         curl.setopt(CurlOpt.HEADERFUNCTION, transfer.on_header)
         curl.setopt(CurlOpt.WRITEFUNCTION, transfer.on_body)
+
+    def _proxy_of(self, request: HttpRequest) -> str:
+        return self._proxy if request.proxy is None else _proxy(request.proxy)
 
     async def _perform(
         self, multi: AsyncCurl, loop: asyncio.AbstractEventLoop, curl: Curl, transfer: Transfer
@@ -140,6 +151,7 @@ class CurlHttpClient:
             connected=_microseconds(curl, CurlInfo.PRETRANSFER_TIME_T) > 0,
             answered=transfer.answered,
             timed_out=now - transfer.started >= transfer.request.total_seconds_max - 0.05,
+            proxied=bool(self._proxy_of(transfer.request)),
         )
         return self._failure(transfer, reason, text, now)
 
@@ -152,14 +164,15 @@ class CurlHttpClient:
             body=body.content(),
             wire_bytes=body.wire_bytes,
             http_version=transfer.http_version,
-            address="" if self._proxy else transfer.address,
+            address="" if self._proxy_of(transfer.request) else transfer.address,
             connect_ms=sent / 1000,
             first_byte_ms=max(0, first_byte - sent) / 1000,
             total_ms=(now - transfer.started) * 1000,
         )
 
     def _failure(self, transfer: Transfer, reason: str, message: str, now: float) -> HttpFailure:
-        sentence = message if message and reason != "truncated" else SENTENCES.get(reason, message or reason)
+        told = message and reason not in {"truncated", "proxy_auth_required"}
+        sentence = message if told else SENTENCES.get(reason, message or reason)
         if reason.endswith("_timeout"):
             sentence = SENTENCES[reason]
         return HttpFailure(
@@ -168,17 +181,18 @@ class CurlHttpClient:
             retryable=reason in RETRYABLE,
             status=transfer.status,
             headers=tuple(transfer.headers),
-            address="" if self._proxy else transfer.address,
+            address="" if self._proxy_of(transfer.request) else transfer.address,
             total_ms=(now - transfer.started) * 1000,
         )
 
-    def _give_back(self, curl: Curl) -> None:
+    def _give_back(self, curl: Curl, profile: str) -> None:
         """Keep the handle for the next request; its lists of headers and pinned names are freed first."""
         curl.clean_handles_and_buffers()
-        if self._multi is None or len(self._idle) >= self._settings.connections_idle_max:
+        idle = self._idle.setdefault(profile, [])
+        if self._multi is None or len(idle) >= self._settings.connections_idle_max:
             curl.close()
         else:
-            self._idle.append(curl)
+            idle.append(curl)
 
 
 class _Watch:
@@ -249,11 +263,8 @@ def _proxy(url: str) -> str:
     """The proxy as libcurl takes it; names are always resolved by the proxy."""
     if not url:
         return ""
-    parts = urlsplit(url)
-    if parts.scheme not in _PROXY_SCHEMES or not parts.hostname:
-        shown = url.rpartition("@")[2]  # never the password
-        raise SettingsError(f"fetch.proxy = {shown!r} cannot be used; it takes http://, https:// or socks5://HOST:PORT")
-    return "socks5h" + url[len("socks5") :] if parts.scheme == "socks5" else url
+    checked_proxy(url, "fetch.proxy")
+    return f"socks5h{url.removeprefix('socks5')}" if url.startswith("socks5:") else url
 
 
 def _ca_file(path: str) -> str:
