@@ -7,6 +7,7 @@ from services.common.run import Context, Service
 from services.common.stores import redis
 from services.common.worker import Message, Work
 from trawl.adapters.access_file import read_access
+from trawl.adapters.botauth import open_signer
 from trawl.adapters.http import CurlHttpClient, SystemResolver
 from trawl.adapters.redis import RedisFetchMarkers, RedisPolitenessStore, RedisRobotsStore
 from trawl.fetcher.stage import FetcherStage
@@ -68,8 +69,8 @@ async def build(context: Context) -> Service:
     context.exit.push_async_callback(http.close)
     context.exit.push_async_callback(resolver.close)
     politeness, robots = RedisPolitenessStore(client, settings.redis), RedisRobotsStore(client, settings.robots)
-    access = read_access(settings.fetch.access_file, os.environ)
-    stage = FetcherStage(http, resolver, politeness, robots, context.clock, settings, access=access)
+    access, signer = read_access(settings.fetch.access_file, os.environ), open_signer(settings.fetch)
+    stage = FetcherStage(http, resolver, politeness, robots, context.clock, settings, access=access, signer=signer)
     fetching = Fetching(stage, RedisFetchMarkers(client, settings.redis))
     work = Work(
         stage=Stage.FETCHER,

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, Self, TypeAlias
 
 from trawl.adapters.access_file import read_access
+from trawl.adapters.botauth import open_signer
 from trawl.adapters.clocks import SystemClock
 from trawl.adapters.embedders import WordllamaEmbedder
 from trawl.adapters.folder import FORMATS, FolderTap
@@ -247,6 +248,7 @@ class CrawlRun:
                 self._clock,
                 settings,
                 access=read_access(settings.fetch.access_file, os.environ),
+                signer=open_signer(settings.fetch),
             ),
             extractor=ExtractorStage(settings.extract, self._clock, agent=settings.fetch.user_agent, run=self._pool),
             dedup=DedupStage(fingerprints, settings.dedup, self._clock, tap=tap),
@@ -290,6 +292,7 @@ class Network:
         self._settings = settings
         self._clock = SystemClock()
         self._access = read_access(settings.fetch.access_file, os.environ)
+        self._signer = open_signer(settings.fetch)
         self._robots = MemoryRobotsStore()
         self._rules = Rules(self._robots, self._clock, settings.robots, settings.fetch.user_agent)
 
@@ -303,6 +306,7 @@ class Network:
             self._clock,
             self._settings,
             access=self._access,
+            signer=self._signer,
         )
         return self
 

@@ -71,7 +71,19 @@ COMPUTATION = frozenset(
 TERMINAL = frozenset({"click", "markdown_it", "rich"})
 """Outside libraries of the command line, allowed in its package."""
 NOWHERE = frozenset({"faust", "services", "tests", "tools", "bench"})
-CLIENTS = frozenset({"aiokafka", "fastavro", "redis", "obstore", "opensearchpy", "playwright", "faust"})
+CLIENTS = frozenset(
+    {
+        "aiokafka",
+        "fastavro",
+        "redis",
+        "obstore",
+        "opensearchpy",
+        "playwright",
+        "faust",
+        "cryptography",
+        "http_message_signatures",
+    }
+)
 """What an extra installs; a plain installation has none of it."""
 IO = frozenset(
     {

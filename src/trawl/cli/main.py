@@ -27,6 +27,7 @@ _COMMANDS = {
     "robots": ("trawl.cli.inspect", "robots"),
     "policy": ("trawl.cli.policy", "policy"),
     "url": ("trawl.cli.inspect", "url"),
+    "botauth": ("trawl.cli.botauth", "botauth"),
     "seed": ("trawl.cli.deployed", "seed"),
     "topics": ("trawl.cli.deployed", "topics"),
     "dlq": ("trawl.cli.letters", "dlq"),

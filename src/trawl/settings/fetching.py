@@ -34,6 +34,12 @@ class FetchSettings:
     """An HTTP, HTTPS or SOCKS5 proxy URL for all fetches."""
     access_file: str = ""
     """A TOML file of credentials, proxies and TLS profiles by host (access.md)."""
+    botauth_key_file: str = ""
+    """The Ed25519 key (PEM) that signs each request, so that sites can check who asks (Web Bot Auth)."""
+    botauth_agent_url: str = ""
+    """Where that key's directory is served, https://HOST."""
+    botauth_valid_seconds: float = 60.0
+    """A signature holds for this long."""
     ca_file: str = ""
     """A PEM file of certificate authorities to trust instead of the system's."""
     allow_networks: tuple[str, ...] = ()

@@ -56,7 +56,7 @@ POSITIVE: Final = {
     "fetch": (
         "body_bytes_max", "wire_bytes_max", "header_bytes_max", "header_count_max", "decode_ratio_max",
         "connect_seconds_max", "first_byte_seconds_max", "idle_seconds_max", "total_seconds_max", "robots_seconds_max",
-        "connections_idle_max", "dns_seconds_max", "dns_cache_names_max", "dns_threads_max",
+        "connections_idle_max", "botauth_valid_seconds", "dns_seconds_max", "dns_cache_names_max", "dns_threads_max",
     ),
     "politeness": ("per_host_concurrency", "breaker_failures"),
     "robots": ("body_bytes_max", "cache_seconds", "unavailable_retry_seconds"),
