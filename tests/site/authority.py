@@ -46,12 +46,16 @@ class Authority:
             )
         return self._contexts[names[0], tls]
 
-    def _make_context(self, names: Sequence[str], tls: Tls) -> ssl.SSLContext:
+    def pem(self, names: Sequence[str], tls: Tls = "good") -> Path:
+        """A file with the key and a new certificate; to be read at once, the next one gets the same name."""
         certificate = self._sign(names, tls)
-        pem = self._folder / "leaf.pem"  # ssl loads certificates from files only; read at once, so one name is enough
+        pem = self._folder / "leaf.pem"
         pem.write_bytes(_private_pem(self._leaf_key) + certificate.public_bytes(serialization.Encoding.PEM))
+        return pem
+
+    def _make_context(self, names: Sequence[str], tls: Tls) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(pem)
+        context.load_cert_chain(self.pem(names, tls))
         context.set_alpn_protocols(["http/1.1"])
         return context
 

@@ -40,6 +40,8 @@ class FetchSettings:
     """Where that key's directory is served, https://HOST."""
     botauth_valid_seconds: float = 60.0
     """A signature holds for this long."""
+    http3: bool = True
+    """Whether a host that offers HTTP/3 (Alt-Svc) is asked over it from then on; never through a proxy."""
     ca_file: str = ""
     """A PEM file of certificate authorities to trust instead of the system's."""
     allow_networks: tuple[str, ...] = ()

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from curl_cffi import AsyncCurl, Curl, CurlError, CurlHttpVersion, CurlInfo, CurlMOpt, CurlOpt
 
 from trawl.access import checked_proxy
+from trawl.adapters.http.alternatives import Alternatives
 from trawl.adapters.http.decoding import ACCEPT_ENCODING, Body
 from trawl.adapters.http.failures import RETRYABLE, SENTENCES, message_of, reason_of
 from trawl.adapters.http.profiles import prepared
@@ -17,12 +18,15 @@ from trawl.errors import SettingsError
 from trawl.ports import HttpFailure, HttpRequest, HttpResponse
 from trawl.settings import FetchSettings
 
+_HTTP2: Final = CurlHttpVersion.V2TLS
+_HTTP3: Final = CurlHttpVersion.V3
+"""Over QUIC first, and over TCP soon after if nothing answers there."""
 _DNS_CACHE_SECONDS: Final = 30  # pinned names live in libcurl's cache this long, so that it cannot grow for ever
 _TIMED_OUT: Final = 28
 
 
 class CurlHttpClient:
-    """An HttpClient over libcurl, HTTP/1.1 and HTTP/2, with connections kept for the next request of their host.
+    """An HttpClient over libcurl: HTTP/1.1, HTTP/2 and, where it was offered, HTTP/3; connections are used again.
 
     Bound to the event loop of its first request. No cookies, no redirects, no proxy from the environment. Through a
     proxy, that of the request or else `fetch.proxy`, names are resolved there, and `address` is not used. A request
@@ -33,22 +37,27 @@ class CurlHttpClient:
         self._settings = settings
         self._proxy = _proxy(settings.proxy)
         self._ca_file = _ca_file(settings.ca_file)
-        self._multi: AsyncCurl | None = None
+        self._multis: dict[bool, AsyncCurl] = {}
+        """The connections; those for HTTP/3 apart, since libcurl rather uses an old one over TCP again."""
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._alternatives = Alternatives()
         self._idle: dict[str, list[Curl]] = {}
         """Handles by the browser that they impersonate."""
 
     async def fetch(self, request: HttpRequest) -> HttpResponse | HttpFailure:
         """The answer, or a typed failure; never raises for what a server does."""
-        multi, loop = self._opened()
+        loop = self._bound()
+        offered = self._takes_http3(request, loop.time())
+        multi = self._opened(loop, offered=offered)
         idle = self._idle.get(request.impersonate)
         curl = idle.pop() if idle else self._new_handle(request.impersonate)
-        transfer = Transfer(request, self._settings, curl, loop.time)
+        transfer = Transfer(request, self._settings, curl, loop.time, offered=offered)
         finished = False
         try:
             self._prepare(curl, transfer)
             error = await self._perform(multi, loop, curl, transfer)
             result = self._answer(curl, transfer, error, loop.time())
+            self._remember(transfer, result, loop.time())
             finished = True
         finally:
             if not finished:
@@ -58,21 +67,27 @@ class CurlHttpClient:
 
     async def close(self) -> None:
         """Close all connections."""
-        if self._multi is not None:
-            await self._multi.close()  # type: ignore[no-untyped-call]
-            self._multi = None
+        for multi in self._multis.values():
+            await multi.close()  # type: ignore[no-untyped-call]
+        self._multis.clear()
         for curl in chain.from_iterable(self._idle.values()):
             curl.close()
         self._idle.clear()
 
-    def _opened(self) -> tuple[AsyncCurl, asyncio.AbstractEventLoop]:
+    def _bound(self) -> asyncio.AbstractEventLoop:
         loop = asyncio.get_running_loop()
-        if self._multi is None:
-            self._multi, self._loop = AsyncCurl(loop=loop), loop
-            self._multi.setopt(CurlMOpt.MAXCONNECTS, self._settings.connections_idle_max)  # type: ignore[no-untyped-call]
+        if not self._multis:
+            self._loop = loop
         if loop is not self._loop:
             raise RuntimeError("an HTTP client serves the event loop of its first request only; make one for each loop")
-        return self._multi, loop
+        return loop
+
+    def _opened(self, loop: asyncio.AbstractEventLoop, *, offered: bool) -> AsyncCurl:
+        multi = self._multis.get(offered)
+        if multi is None:
+            multi = self._multis[offered] = AsyncCurl(loop=loop)
+            multi.setopt(CurlMOpt.MAXCONNECTS, self._settings.connections_idle_max)  # type: ignore[no-untyped-call]
+        return multi
 
     def _new_handle(self, profile: str) -> Curl:
         """A handle with everything that is the same for all requests of a profile."""
@@ -86,7 +101,6 @@ class CurlHttpClient:
             (CurlOpt.PROTOCOLS_STR, "http,https"),
             (CurlOpt.FOLLOWLOCATION, 0),
             (CurlOpt.PATH_AS_IS, 1),
-            (CurlOpt.HTTP_VERSION, int(CurlHttpVersion.V2TLS)),
             (CurlOpt.HTTP_CONTENT_DECODING, 0),
             (CurlOpt.HTTP09_ALLOWED, 0),
             (CurlOpt.SUPPRESS_CONNECT_HEADERS, 1),
@@ -110,9 +124,24 @@ class CurlHttpClient:
         proxy = self._proxy_of(request)
         curl.setopt(CurlOpt.PROXY, proxy)
         curl.setopt(CurlOpt.RESOLVE, [] if proxy else _pinned(request))
+        if not request.impersonate:
+            curl.setopt(CurlOpt.HTTP_VERSION, int(_HTTP3 if transfer.offered else _HTTP2))
         curl.setopt(CurlOpt.TIMEOUT_MS, _milliseconds(request.total_seconds_max))
         curl.setopt(CurlOpt.HEADERFUNCTION, transfer.on_header)
         curl.setopt(CurlOpt.WRITEFUNCTION, transfer.on_body)
+
+    def _takes_http3(self, request: HttpRequest, now: float) -> bool:
+        if not self._settings.http3 or request.impersonate or self._proxy_of(request):
+            return False
+        return request.url.startswith("https:") and self._alternatives.offers(_origin(request)[0], now)
+
+    def _remember(self, transfer: Transfer, result: HttpResponse | HttpFailure, now: float) -> None:
+        """What the answer says of HTTP/3, and whether it came that way."""
+        origin, port = _origin(transfer.request)
+        if transfer.offered and transfer.http_version != "3" and transfer.is_new:
+            self._alternatives.failed(origin, now)
+        if isinstance(result, HttpResponse) and self._settings.http3:
+            self._alternatives.learn(origin, port, result.headers, now)
 
     def _proxy_of(self, request: HttpRequest) -> str:
         return self._proxy if request.proxy is None else _proxy(request.proxy)
@@ -189,7 +218,7 @@ class CurlHttpClient:
         """Keep the handle for the next request; its lists of headers and pinned names are freed first."""
         curl.clean_handles_and_buffers()
         idle = self._idle.setdefault(profile, [])
-        if self._multi is None or len(idle) >= self._settings.connections_idle_max:
+        if not self._multis or len(idle) >= self._settings.connections_idle_max:
             curl.close()
         else:
             idle.append(curl)
@@ -248,6 +277,13 @@ def _pinned(request: HttpRequest) -> list[str]:
     port = parts.port or (443 if parts.scheme == "https" else 80)
     address = f"[{request.address}]" if ":" in request.address else request.address
     return [f"+{host}:{port}:{address}"]
+
+
+def _origin(request: HttpRequest) -> tuple[str, int]:
+    """Scheme, host and port, and the port alone."""
+    parts = urlsplit(request.url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    return f"{parts.scheme}://{parts.hostname}:{port}", port
 
 
 def _microseconds(curl: Curl, info: CurlInfo) -> int:

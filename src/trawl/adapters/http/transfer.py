@@ -18,10 +18,20 @@ _FINAL_STATUS_MIN: Final = 200
 class Transfer:
     """The answer to one request so far, and the reason why it was stopped, if it was."""
 
-    def __init__(self, request: HttpRequest, settings: FetchSettings, curl: Curl, now: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        request: HttpRequest,
+        settings: FetchSettings,
+        curl: Curl,
+        now: Callable[[], float],
+        *,
+        offered: bool = False,
+    ) -> None:
         self.request = request
         self.stopped = ""
         """The typed reason; `cut` if the body was cut on purpose."""
+        self.offered = offered
+        """Whether HTTP/3 was tried."""
         self.status = 0
         self.http_version = ""
         self.headers: list[Header] = []
@@ -33,6 +43,11 @@ class Transfer:
         self._now = now
         self._head_bytes = 0
         self._head_lines = 0
+
+    @property
+    def is_new(self) -> bool:
+        """Whether a connection was made for it, or tried."""
+        return not self.answered or self._curl.getinfo(CurlInfo.NUM_CONNECTS) != 0
 
     @property
     def answered(self) -> bool:
