@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from trawl.cli.options import needs
+from trawl.cli.terminal import tell
 
 _DAY_SECONDS = 86_400
 
@@ -22,9 +23,9 @@ def keygen(file: Path) -> int:
     with needs("botauth"):
         from trawl.adapters.botauth.signing import make_key, thumbprint  # noqa: PLC0415 - an extra
     key = make_key(file)
-    click.echo(f"{file}: a new key, {thumbprint(key)}")
-    click.echo(f"sign requests with it:  TRAWL_FETCH_BOTAUTH_KEY_FILE={file} trawl crawl …")
-    click.echo(f"publish its directory:  trawl botauth directory {file}")
+    tell(f"{file}: a new key, {thumbprint(key)}")
+    tell(f"sign requests with it:  TRAWL_FETCH_BOTAUTH_KEY_FILE={file} trawl crawl …")
+    tell(f"publish its directory:  trawl botauth directory {file}")
     return 0
 
 
@@ -42,11 +43,11 @@ def directory(keys: tuple[Path, ...], authority: str | None, days: int) -> int:
         from trawl.adapters.botauth import signing  # noqa: PLC0415 - an extra
     found = [signing.read_key(path) for path in keys]
     if authority:
-        click.echo(f"Content-Type: {signing.DIRECTORY_TYPE}")
+        tell(f"Content-Type: {signing.DIRECTORY_TYPE}")
         for at, key in enumerate(found, 1):
             signer = signing.WebBotAuth(key, valid_seconds=days * _DAY_SECONDS)
             for name, value in signer.directory_fields(authority, f"sig{at}"):
-                click.echo(f"{name}: {value}")
-        click.echo()
+                tell(f"{name}: {value}")
+        tell()
     click.echo(json.dumps(signing.directory(found), indent=2))
     return 0

@@ -16,6 +16,7 @@ from trawl.assembly import CrawlPlan, CrawlRun
 from trawl.cli.options import config_option, json_option, network_options, settings_of
 from trawl.cli.progress import Progress, told
 from trawl.cli.seeds import read_list, seed_url
+from trawl.cli.terminal import tell
 from trawl.demo import DemoSite
 from trawl.errors import SettingsError
 from trawl.frontier.admission import canonical_rules
@@ -119,7 +120,7 @@ async def _crawl(urls: list[str], settings: Settings, options: dict[str, Any], n
     if options["as_json"]:
         click.echo(json.dumps(summary))
     else:
-        click.echo(told(summary))
+        tell(told(summary))
     if interrupted:
         return 130
     return 0 if summary["pages"] or summary["unchanged"] else 1

@@ -12,6 +12,7 @@ import click
 from trawl.cli.options import config_option, json_option, kafka_option, kafka_settings, needs
 from trawl.cli.progress import counted
 from trawl.cli.seeds import read_list, seed_url
+from trawl.cli.terminal import tell
 from trawl.errors import SettingsError
 from trawl.frontier.admission import canonical_rules
 from trawl.kinds import DedupScope, ScopeKind, SeedKind
@@ -64,9 +65,9 @@ def seed(urls: tuple[str, ...], from_file: Path | None, config: Path | None, as_
     if as_json:
         click.echo(json.dumps({"crawl_id": options["crawl_id"], "published": len(seeds), "notes": notes}))
     else:
-        click.echo(f"{counted(len(seeds), 'seed')} published for the crawl {options['crawl_id']!r}")
+        tell(f"{counted(len(seeds), 'seed')} published for the crawl {options['crawl_id']!r}")
         for note in notes:
-            click.echo(f"  note: {note}")
+            tell(f"  note: {note}")
     return 0
 
 
@@ -82,11 +83,11 @@ def topics(check: bool, kafka: str | None, config: Path | None, as_json: bool) -
         click.echo(json.dumps({"made": made, "differences": differences}))
     else:
         for name in made:
-            click.echo(f"made {name}")
+            tell(f"made {name}")
         for text in differences:
-            click.echo(text)
+            tell(text)
         if not made and not differences:
-            click.echo("all topics are as they should be")
+            tell("all topics are as they should be")
     return int(bool(differences))
 
 

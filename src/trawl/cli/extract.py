@@ -15,6 +15,7 @@ from trawl.api import Extracted
 from trawl.api import extract as extract_html
 from trawl.assembly import Network
 from trawl.cli.options import config_option, json_option, network_options, settings_of
+from trawl.cli.terminal import hand_over, tell
 from trawl.errors import SettingsError
 from trawl.frontier.admission import canonical_rules
 from trawl.records import FetchedPage
@@ -43,14 +44,14 @@ def extract(source: str, kind: str, address: str | None, config: Path | None, as
     settings = settings_of(config, options)
     found = _extracted(source, address, settings)
     if found.reason:
-        click.echo(f"trawl: nothing was extracted from {source}: {found.reason}", err=True)
+        tell(f"trawl: nothing was extracted from {source}: {found.reason}", err=True)
         return 1
     if as_json or kind == "json":
         click.echo(json.dumps(found.plain(), ensure_ascii=False))
     elif kind == "html":
-        click.echo(MarkdownIt("commonmark").enable("table").render(found.markdown))
+        hand_over(MarkdownIt("commonmark").enable("table").render(found.markdown))
     else:
-        click.echo(found.markdown if kind == "markdown" else found.text)
+        hand_over(found.markdown if kind == "markdown" else found.text)
     return 0
 
 

@@ -9,6 +9,7 @@ import click
 
 from trawl.assembly import Network
 from trawl.cli.options import config_option, json_option, network_options, settings_of
+from trawl.cli.terminal import tell
 from trawl.frontier.admission import canonical_rules
 from trawl.frontier.traps import static_trap
 from trawl.kinds import ScopeKind
@@ -70,9 +71,9 @@ def show(answer: dict[str, Any], *, as_json: bool) -> None:
     width = max(map(len, answer))
     for name, value in answer.items():
         first, *more = _lines(value)
-        click.echo(f"{name.replace('_', ' '):<{width}}  {first}")
+        tell(f"{name.replace('_', ' '):<{width}}  {first}")
         for line in more:
-            click.echo(f"{'':<{width}}  {line}")
+            tell(f"{'':<{width}}  {line}")
 
 
 def _lines(value: object) -> list[str]:

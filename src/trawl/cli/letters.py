@@ -14,6 +14,7 @@ import click
 from trawl.adapters.blobs import open_blobs
 from trawl.cli.options import config_option, json_option, kafka_option, kafka_settings, needs
 from trawl.cli.progress import counted
+from trawl.cli.terminal import tell
 from trawl.errors import SettingsError, TrawlError
 from trawl.kinds import Stage
 from trawl.pipeline import TOPIC
@@ -72,7 +73,7 @@ def list_letters(limit: int, kafka: str | None, config: Path | None, as_json: bo
             "unreadable": found.unreadable,
         }))  # fmt: skip
     else:
-        click.echo(_told_listing(found))
+        tell(_told_listing(found))
     return int(bool(found.unreadable) and not found.matching)
 
 
@@ -102,7 +103,7 @@ def show(number: int, payload: bool, kafka: str | None, config: Path | None, as_
         about = {"error": letter.letter.error, "bytes": len(data), "records": records, "unreadable": unreadable}
         click.echo(json.dumps({**_brief(letter), **about}, ensure_ascii=False))
     else:
-        click.echo(_told_letter(letter, data, records, unreadable))
+        tell(_told_letter(letter, data, records, unreadable))
     return 0
 
 
@@ -143,7 +144,7 @@ def replay(
         told = {"sent": done.sent, "sent_before": done.before, "refused": refused, "unreadable": done.unreadable}
         click.echo(json.dumps(told))
     else:
-        click.echo(_told_replay(done))
+        tell(_told_replay(done))
     return int(bool(done.refused or done.unreadable))
 
 
@@ -201,7 +202,7 @@ def _told_listing(found: "Listing") -> str:
     lines.append(f"{counted(found.matching, 'dead letter')}, {found.open} never sent again")
     if found.unreadable:
         lines.append(found.unreadable_told)
-    return printable("\n".join(lines))
+    return "\n".join(lines)
 
 
 def _told_letter(letter: "Letter", data: bytes, records: list[Any], unreadable: str) -> str:
@@ -222,7 +223,7 @@ def _told_letter(letter: "Letter", data: bytes, records: list[Any], unreadable: 
         text = json.dumps(record, ensure_ascii=False, indent=2)
         more = len(text) - _SHOWN_CHARS_MAX
         lines.append(text[:_SHOWN_CHARS_MAX] + (f"\n… {more} characters more; --json shows all" if more > 0 else ""))
-    return printable("\n".join(lines))
+    return "\n".join(lines)
 
 
 def _told_replay(done: "Replayed") -> str:
@@ -232,7 +233,7 @@ def _told_replay(done: "Replayed") -> str:
     lines += [f"{number} cannot be sent: {why}" for number, why in done.refused]
     if done.unreadable:
         lines.append(done.unreadable_told)
-    return printable("\n".join(lines))
+    return "\n".join(lines)
 
 
 def _place(letter: DeadLetter) -> str:
@@ -241,8 +242,3 @@ def _place(letter: DeadLetter) -> str:
 
 def _time(at_ms: Millis) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(at_ms / 1000))
-
-
-def printable(text: str) -> str:
-    """A text from the network without characters that could steer a terminal."""
-    return "".join(char if char.isprintable() or char == "\n" else "\ufffd" for char in text)

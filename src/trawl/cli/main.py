@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from trawl._version import __version__
+from trawl.cli.terminal import tell
 from trawl.errors import EmbedderError, FetchRefusedError, KafkaError, StoreError, TrawlError
 
 EXIT_CODES = """\b
@@ -81,7 +82,7 @@ def main() -> None:
     try:
         result: Any = cli.main(standalone_mode=False)
     except click.exceptions.Abort:
-        click.echo("interrupted", err=True)
+        tell("interrupted", err=True)
         sys.exit(130)
     except click.ClickException as error:
         error.show()
@@ -102,4 +103,4 @@ def main() -> None:
 
 
 def _tell(error: TrawlError) -> None:
-    click.echo(f"trawl: {error}", err=True)
+    tell(f"trawl: {error}", err=True)

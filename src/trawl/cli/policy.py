@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from trawl.assembly import Network
-from trawl.cli.letters import printable
 from trawl.cli.options import config_option, json_option, network_options, settings_of
+from trawl.cli.terminal import tell
 from trawl.compliance.decision import Decision, decide
 from trawl.compliance.statements import of_meta
 from trawl.errors import FetchRefusedError
@@ -43,7 +43,7 @@ def policy(url: str, config: Path | None, as_json: bool, **options: Any) -> int:
     if as_json:
         click.echo(json.dumps(_plain(form, final_url, refused, evidence, decisions), ensure_ascii=False))
     else:
-        click.echo(_told(final_url or form, refused, evidence, decisions))
+        tell(_told(final_url or form, refused, evidence, decisions))
     return int(bool(refused))
 
 
@@ -84,7 +84,7 @@ def _told(url: str, refused: str, evidence: tuple[Evidence, ...], decisions: dic
         lines.append(_line(use, decision.allowed, _UNSPOKEN if because is None else _place(because)))
     deciding = [decision.because for decision in decisions.values()]
     others = [_line(one.purpose, one.allowed, _place(one)) for one in evidence if one not in deciding]
-    return printable("\n".join([*lines, *(["also said", *others] if others else [])]))
+    return "\n".join([*lines, *(["also said", *others] if others else [])])
 
 
 def _line(use: str, allowed: bool | None, why: str) -> str:

@@ -11,12 +11,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import click
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
 from trawl.assembly import CrawlRun
+from trawl.cli.terminal import printable, tell
 
 _PLAIN_SECONDS = 5.0
 _LIVE_SECONDS = 0.25
@@ -53,15 +53,15 @@ class Progress:
 
     def say(self, text: str) -> None:
         """Print one line to standard error, above the live one."""
-        self._console.print(Text(text), highlight=False, soft_wrap=True)
+        self._console.print(Text(printable(text)), highlight=False, soft_wrap=True)
 
     def _show(self) -> None:
         seconds = _PLAIN_SECONDS if self._live is None else _LIVE_SECONDS
         while not self._ended.wait(seconds):
             if self._live is None:
-                click.echo(self._line(), err=True)
+                tell(self._line(), err=True)
             else:
-                self._live.update(Text(self._line()), refresh=True)
+                self._live.update(Text(printable(self._line())), refresh=True)
 
     def _line(self) -> str:
         counts = self._run.counts

@@ -15,6 +15,7 @@ from trawl.cli.progress import counted
 from trawl.cli.rebuilding import Plan, Rebuilt, plain
 from trawl.cli.rebuilding import rebuild as restore
 from trawl.cli.standing import running_services
+from trawl.cli.terminal import tell
 from trawl.settings import Settings
 
 _SHOWN_SECONDS: Final = 5.0
@@ -48,14 +49,17 @@ def rebuild(
     if redis is not None:
         settings = replace(settings, redis=replace(settings.redis, url=redis))
     done = asyncio.run(_rebuilt(settings, Plan(**options)))
-    click.echo(json.dumps(plain(done), ensure_ascii=False) if as_json else _told(done))
+    if as_json:
+        click.echo(json.dumps(plain(done), ensure_ascii=False))
+    else:
+        tell(_told(done))
     return 0 if done.pages else 1
 
 
 async def _rebuilt(settings: Settings, plan: Plan) -> Rebuilt:
     running = await running_services(settings)
     if running:
-        click.echo(
+        tell(
             f"note: {', '.join(running)} run meanwhile: until this is done, each text is new to the duplicate gate, and"
             f" copies of pages may be indexed; stop them first",
             err=True,
@@ -71,7 +75,7 @@ def _progress() -> Callable[[Rebuilt], None]:
         nonlocal last
         if time.monotonic() - last >= _SHOWN_SECONDS:
             last = time.monotonic()
-            click.echo(f"{counted(done.pages, 'page')}  {_rate(done):.0f}/s", err=True)
+            tell(f"{counted(done.pages, 'page')}  {_rate(done):.0f}/s", err=True)
 
     return seen
 

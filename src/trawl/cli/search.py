@@ -16,6 +16,7 @@ from trawl.adapters.embedders import open_embedder
 from trawl.api import search as find
 from trawl.assembly import newest_folder
 from trawl.cli.options import config_option, json_option, needs, settings_of
+from trawl.cli.terminal import printable, tell
 from trawl.errors import EmbedderMismatchError, SettingsError, StoreError
 from trawl.kinds import Use
 from trawl.ports import Hit, SearchQuery
@@ -128,12 +129,12 @@ def _plain_text(markdown: str) -> str:
 def _print(hits: list[Hit]) -> None:
     console = Console(highlight=False, soft_wrap=True)
     if not hits:
-        click.echo("nothing found", err=True)
+        tell("nothing found", err=True)
     for number, hit in enumerate(hits, start=1):
         chunk = hit.chunk
         path = [part for part in chunk.heading_path if part != chunk.title]
-        console.print(Text(f"{number}. {' > '.join((chunk.title or chunk.url, *path))}", style="bold"))
-        console.print(Text(f"   {chunk.url}", style="cyan"))
+        console.print(Text(printable(f"{number}. {' > '.join((chunk.title or chunk.url, *path))}"), style="bold"))
+        console.print(Text(printable(f"   {chunk.url}"), style="cyan"))
         excerpt = textwrap.shorten(_plain_text(chunk.text), _EXCERPT_CHARS, placeholder=" …")
-        console.print(Text(textwrap.indent(textwrap.fill(excerpt, 100), "   ")))
+        console.print(Text(printable(textwrap.indent(textwrap.fill(excerpt, 100), "   "))))
         console.print()

@@ -11,6 +11,7 @@ from trawl.assembly import crawl_status, newest_folder
 from trawl.cli import standing
 from trawl.cli.options import config_option, json_option, kafka_settings
 from trawl.cli.progress import counted
+from trawl.cli.terminal import tell
 from trawl.errors import SettingsError
 
 
@@ -38,13 +39,19 @@ def status(
         if redis is not None:
             raise SettingsError("--redis needs --kafka; a crawl in a folder keeps its queue there")
         found = asyncio.run(crawl_status(folder or newest_folder()))
-        click.echo(json.dumps(found, ensure_ascii=False) if as_json else _told(found))
+        if as_json:
+            click.echo(json.dumps(found, ensure_ascii=False))
+        else:
+            tell(_told(found))
         return 0
     if folder is not None:
         raise SettingsError("name a folder or --kafka, not both")
     settings = kafka_settings(config, kafka)
     found = asyncio.run(standing.look(settings, seconds=seconds, redis=redis, crawl_id=crawl_id))
-    click.echo(json.dumps(found, ensure_ascii=False) if as_json else standing.told(found))
+    if as_json:
+        click.echo(json.dumps(found, ensure_ascii=False))
+    else:
+        tell(standing.told(found))
     return 0 if found.get("frontier", {}).get("known", True) else 1
 
 
