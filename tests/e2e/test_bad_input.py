@@ -16,6 +16,7 @@ from tests.site import FakeWeb, Reply, Site
 from tests.site.responders import bombs, delays, robots
 from tests.site.responders.bodies import deep
 from tests.site.responders.mirrors import article
+from tests.site.responders.pages import html
 from tests.site.sites import misbehaving, tiny
 
 IMPATIENT = {
@@ -410,3 +411,21 @@ def test_cases_3_5_and_6_robots_txt_of_every_state_in_one_crawl(web: FakeWeb, tm
             assert told == ("retry", "robots_unavailable"), state
         else:
             assert told == (("refused", "robots_disallowed") if state == "closed" else ("indexed", ""))
+
+
+def test_a_page_that_claims_to_be_another_site_s_takes_nothing_from_it(web: FakeWeb, tmp_path: Path) -> None:
+    honest = html("Lanterns", "The keeper of the tower lights nine lanterns each evening at dusk.")
+    target = "http://honest-site.test/"
+    claim = f'<link rel="canonical" href="{target}"><meta property="og:url" content="{target}">'
+    forged = f"<!doctype html><title>Lanterns</title>{claim}<h1>Lanterns</h1><p>Send money, says this page instead."
+    web.add(Site("honest-site.test", {"/": honest}))
+    web.add(Site("forger.test", {"/": forged}))
+    for seeds in (
+        ("http://forger.test/", "http://honest-site.test/"),
+        ("http://honest-site.test/", "http://forger.test/"),
+    ):
+        out = tmp_path / seeds[0].removeprefix("http://").strip("/")
+        assert crawl(web, *seeds, out=out).summary["indexed"] == 2
+        texts = {row["url"]: row["text"] for row in Corpus(out).rows}
+        assert "nine lanterns" in texts["http://honest-site.test/"]
+        assert "money" in texts["http://forger.test/"]

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import traceback
+import unicodedata
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -14,7 +15,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from tests.e2e.running import Corpus, Ran, crawl, environment, serving, through, trawl
-from tests.site import FakeWeb, Reply, Site
+from tests.site import FakeWeb, Reply, Site, altered, with_headers
 from tests.site.responders import redirects, robots
 from tests.site.responders.mirrors import article
 from tests.site.responders.pages import html
@@ -166,6 +167,24 @@ def test_search_takes_any_text_for_a_question(crawled: tuple[Path, Ran], query: 
     assert ran.code in {0, 1}
     assert "Traceback" not in ran.err
     assert isinstance(ran.answer, list)
+
+
+def test_a_page_that_holds_escape_sequences_steers_no_terminal(tmp_path: Path) -> None:
+    hostile = "Lanterns &#27;[2J &#27;]0;owned&#7; \u202egnp.exe \x9b2J"
+    page = f"<!doctype html><title>{hostile}</title><h1>{hostile}</h1><p>The keeper lights lanterns at dusk {hostile}."
+    price = with_headers(altered(html("Pay"), status=402), ("crawler-price", "USD \x9b2J 1"))
+    with serving(Site("shelf.test", {"/": page, "/paid": price})) as web:
+        crawl(web, "http://shelf.test/", out=tmp_path / "corpus")
+        told = [
+            trawl("crawl", "http://shelf.test/paid", "--out", tmp_path / "paid", *through(web)),
+            trawl("search", "lanterns", "--dir", tmp_path / "corpus"),
+            trawl("status", tmp_path / "corpus"),
+            trawl("policy", "http://shelf.test/", *through(web)),
+        ]
+    for ran in told:
+        assert ran.out, ran.err
+        assert not [char for char in ran.out + ran.err if char != "\n" and unicodedata.category(char) in {"Cc", "Cf"}]
+    assert "Lanterns \ufffd[2J" in told[1].out
 
 
 def test_search_without_a_crawl_says_what_to_do(tmp_path: Path) -> None:
