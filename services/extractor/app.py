@@ -58,7 +58,8 @@ async def build(context: Context) -> Service:
     context.exit.push_async_callback(pool.close)
     await pool.start()
     agent = settings.fetch.user_agent
-    stage = ExtractorStage(settings.extract, context.clock, agent=agent, run=pool, blobs=context.blobs)
+    require = settings.compliance.require
+    stage = ExtractorStage(settings.extract, context.clock, agent=agent, require=require, run=pool, blobs=context.blobs)
     in_scope = InScope(RedisFrontierStore(client, shards=HOST_SHARDS), context.clock, settings)
     extracting = Extracting(stage, in_scope, context.blobs)
     work = Work(

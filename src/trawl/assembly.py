@@ -250,7 +250,13 @@ class CrawlRun:
                 access=read_access(settings.fetch.access_file, os.environ),
                 signer=open_signer(settings.fetch),
             ),
-            extractor=ExtractorStage(settings.extract, self._clock, agent=settings.fetch.user_agent, run=self._pool),
+            extractor=ExtractorStage(
+                settings.extract,
+                self._clock,
+                agent=settings.fetch.user_agent,
+                require=settings.compliance.require,
+                run=self._pool,
+            ),
             dedup=DedupStage(fingerprints, settings.dedup, self._clock, tap=tap),
             indexer=IndexerStage(
                 pages=self._pages,
@@ -294,7 +300,13 @@ class Network:
         self._access = read_access(settings.fetch.access_file, os.environ)
         self._signer = open_signer(settings.fetch)
         self._robots = MemoryRobotsStore()
-        self._rules = Rules(self._robots, self._clock, settings.robots, settings.fetch.user_agent)
+        self._rules = Rules(
+            self._robots,
+            self._clock,
+            settings.robots,
+            settings.fetch.user_agent,
+            statements=settings.compliance.statements,
+        )
 
     async def __aenter__(self) -> Self:
         self._http, self._resolver = CurlHttpClient(self._settings.fetch), SystemResolver(self._settings.fetch)
@@ -341,8 +353,8 @@ class Network:
             "detail": ruling.detail or (entry.detail if entry else "") or None,
         }
 
-    async def robots_evidence(self, url: str) -> tuple[Evidence, ...]:
-        """What robots.txt says of a canonical URL and of the use of what is there."""
+    async def evidence_beforehand(self, url: str) -> tuple[Evidence, ...]:
+        """What the operator's policy and robots.txt say of a canonical URL and of the use of what is there."""
         origin = origin_of(url)
         await self._fetch_robots(origin)
         return await self._rules.statements(origin, url)

@@ -1,8 +1,10 @@
 """What robots.txt says of a URL now: the one place where a stored entry becomes a verdict (RFC 9309, section 2.3.1)."""
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from trawl.compliance.policy import OwnPolicy
 from trawl.compliance.preferences import Preferences
 from trawl.compliance.statements import of_robots, unavailable
 from trawl.kinds import RobotsState
@@ -41,11 +43,21 @@ class _Parsed:
 class Rules:
     """Verdicts from a RobotsStore, with the parsed rules of recently used origins kept in memory."""
 
-    def __init__(self, store: RobotsStore, clock: Clock, settings: RobotsSettings, agent: str) -> None:
+    def __init__(
+        self,
+        store: RobotsStore,
+        clock: Clock,
+        settings: RobotsSettings,
+        agent: str,
+        *,
+        statements: Sequence[str] = (),
+    ) -> None:
+        """The statements are the operator's own policy; raises SettingsError for what is none."""
         self._store = store
         self._clock = clock
         self._settings = settings
         self._agent = agent
+        self._own = OwnPolicy(statements)
         self._token = product_token(agent)
         self._parsed: OrderedDict[str, _Parsed] = OrderedDict()
         self._bytes = 0
@@ -78,7 +90,11 @@ class Rules:
         return found.robots if found else _EMPTY
 
     async def statements(self, origin: str, url: str) -> tuple[Evidence, ...]:
-        """What the origin's robots.txt says of fetching a URL and of the use of what is there."""
+        """What is said beforehand of a canonical URL: by the operator's policy, and by the origin's robots.txt."""
+        own = tuple(self._own.of(url, self._clock.now_ms()))
+        return (*own, *await self._of_robots(origin, url))
+
+    async def _of_robots(self, origin: str, url: str) -> tuple[Evidence, ...]:
         found = await self._entry(origin)
         if found is None:
             return ()

@@ -271,6 +271,29 @@ def test_a_search_can_be_for_what_may_be_used_so(web: FakeWeb, tmp_path: Path) -
     assert found("--use", "ai-train") == found("--use", "ai-input") == {"http://use.test/"}
 
 
+def test_what_must_be_permitted_is_not_indexed_without_it_and_a_licence_permits(web: FakeWeb, tmp_path: Path) -> None:
+    closed = article("closed", links=["/licensed/a"])
+    closed = Reply(body=closed.body, content_type="text/html; charset=utf-8", headers=(("X-Robots-Tag", "noai"),))
+    licensed = Reply(body=article("a").body, content_type="text/html", headers=closed.headers)
+    web.add(Site("own.test", {"/": article("open", links=["/closed"]), "/closed": closed, "/licensed/a": licensed}))
+    config = tmp_path / "trawl.toml"
+    statement = "http://own.test/licensed/ ai-train=allow: licence 7"
+    config.write_text(f"[compliance]\nrequire = ['ai-train']\nstatements = ['{statement}']\n", "utf-8")
+    ran = crawl(web, "http://own.test/", "--config", config, out=tmp_path / "own")
+    assert ran.code == 0, ran.err
+    found = trawl("search", "--dir", tmp_path / "own", "--json", "--limit", "100", "article about words").answer
+    assert {hit["url"] for hit in found} == {"http://own.test/", "http://own.test/licensed/a"}
+    reasons = trawl("status", tmp_path / "own", "--json").summary["reasons"]
+    assert reasons["withdrawn:use_forbidden"] == 1
+    told = trawl("policy", "http://own.test/licensed/a", "--config", config, *through(web)).out
+    assert f"  ai-train  yes        policy: {statement}" in told
+    assert "  ai-input  no         x-robots-tag: noai" in told
+    config.write_text("[compliance]\nrequire = ['training']\n", "utf-8")
+    wrong = crawl(web, "http://own.test/", "--config", config, out=tmp_path / "wrong")
+    assert wrong.code == 2
+    assert "compliance.require names 'training'" in wrong.err
+
+
 def test_url_tells_canonical_form_key_template_and_scope() -> None:
     ran = trawl("url", "HTTP://Example.COM:80/a/../p/17?utm_source=x&b=2#frag", "--json")
     found = ran.summary

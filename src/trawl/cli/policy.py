@@ -54,7 +54,7 @@ async def _heard(url: str, settings: Settings) -> tuple[str, str, tuple[Evidence
         try:
             page = await network.page(url)
         except FetchRefusedError as error:
-            return "", str(error), await network.robots_evidence(url)
+            return "", str(error), await network.evidence_beforehand(url)
     found = extract_body(page.body.inline, page.final_url, page.content_type, settings.extract)
     return page.final_url, "", (*page.evidence, *of_meta(found.metas, agent, page.fetched_at_ms))
 

@@ -9,11 +9,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from trawl.compliance.statements import TDM_FILE, TDM_HEADER, TDM_META
+from trawl.compliance.statements import POLICY, TDM_FILE, TDM_HEADER, TDM_META
 from trawl.kinds import Use
 from trawl.records import Evidence
 
-POLICY: Final = "policy"
 _TDM_PLACES: Final = (TDM_META, TDM_HEADER, TDM_FILE)
 """The last in the order of processing first."""
 

@@ -21,6 +21,7 @@ META: Final = "meta"
 TDM_FILE: Final = "tdmrep.json"
 TDM_HEADER: Final = "tdm-reservation"
 TDM_META: Final = "meta tdm-reservation"
+POLICY: Final = "policy"
 _TDM_USES: Final = (Use.AI_INPUT, Use.AI_TRAIN)
 
 
@@ -70,6 +71,11 @@ def of_tdm_file(file: TdmFile, url: str, seen_at_ms: Millis) -> Iterator[Evidenc
     found = file.reservation(url)
     if found is not None:
         yield from _of_reservation(TDM_FILE, found[1], f"{found[0]}: {found[1]}", seen_at_ms)
+
+
+def own_evidence(statement: str, use: Use, allowed: bool, now_ms: Millis) -> Evidence:
+    """What the operator's own policy says of one use."""
+    return _evidence(POLICY, statement, use, allowed, now_ms)
 
 
 def condensed(evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:

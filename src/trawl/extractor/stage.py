@@ -1,12 +1,13 @@
 """The extractor's stage: fetched bodies into links and documents."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import TypeAlias
 
-from trawl.compliance.decision import decide
+from trawl.compliance.decision import Decision, decide
+from trawl.compliance.policy import uses_of
 from trawl.compliance.statements import condensed, of_meta
 from trawl.errors import WorkerDiedError
 from trawl.extractor.extract import EXTRACTOR, Extraction
@@ -41,15 +42,18 @@ class ExtractorStage:
         clock: Clock,
         *,
         agent: str,
+        require: Sequence[str] = (),
         run: Run | None = None,
         blobs: BlobStore | None = None,
     ) -> None:
         """The function does the work; the blob store is needed where bodies travel by reference.
 
-        `agent` is the User-Agent of the fetches: statements that name its product token are for us.
+        `agent` is the User-Agent of the fetches: statements that name its product token are for us. A page that forbids
+        a use that is required is not indexed; raises SettingsError for a use that there is not.
         """
         self._settings = settings
         self._agent = product_token(agent)
+        self._require = uses_of("compliance.require", require)
         self._clock = clock
         self._run: Run = run or partial(_in_process, settings=settings)
         self._blobs = blobs
@@ -72,7 +76,7 @@ class ExtractorStage:
             discovered = tuple(_unfollowed(links) for links in discovered)
         if isinstance(found, UrlList):
             return [*discovered, self._listed(record, found)]
-        return [*discovered, self._document(record, found, evidence, may_index=decided[Use.INDEX].allowed is not False)]
+        return [*discovered, self._document(record, found, evidence, decided)]
 
     async def _inlined(self, record: FetchedPage) -> FetchedPage:
         """The record with its body inline."""
@@ -82,13 +86,13 @@ class ExtractorStage:
         return replace(record, body=replace(body, inline=await self._blobs.get(body.ref), ref=""))
 
     def _document(
-        self, record: FetchedPage, found: Extraction, evidence: tuple[Evidence, ...], *, may_index: bool
+        self, record: FetchedPage, found: Extraction, evidence: tuple[Evidence, ...], decided: Mapping[Use, Decision]
     ) -> Record:
         if found.reason:
             return self._failed(record, found.reason, found.detail)
-        if not may_index:
-            return _withdrawal(record, evidence, "noindex")
-        return document(record, found, evidence)
+        lacks = any(decided[use].allowed is False for use in self._require)
+        reason = "noindex" if decided[Use.INDEX].allowed is False else "use_forbidden" if lacks else ""
+        return _withdrawal(record, evidence, reason) if reason else document(record, found, evidence)
 
     def _listed(self, record: FetchedPage, result: UrlList) -> FetchOutcome:
         if result.reason:

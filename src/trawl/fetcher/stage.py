@@ -54,7 +54,13 @@ class FetcherStage:
             drop_parameters=frozenset(settings.url.drop_parameters),
         )
         self._agent = product_token(settings.fetch.user_agent)
-        self._rules = Rules(robots, clock, settings.robots, settings.fetch.user_agent)
+        self._rules = Rules(
+            robots,
+            clock,
+            settings.robots,
+            settings.fetch.user_agent,
+            statements=settings.compliance.statements,
+        )
         self._fields = RequestFields(settings.fetch, access)
         self._hops = Hops(http, resolver, politeness, self._rules, clock, settings, access=access, signer=signer)
         self._robots = RobotsFetch(self._hops, self._fields, robots, self._rules, clock, settings, self._canonical)
@@ -206,11 +212,11 @@ class FetcherStage:
         return self._end(visit, ending, answer.status, sent.retry_after_ms)
 
     async def _evidence(self, visit: Visit, answer: HttpResponse) -> Sequence[Evidence]:
-        """What robots.txt and the answer's headers say of the use of a page."""
+        """What is said beforehand and by the answer's headers of the use of a page."""
         url = visit.canonical_url
-        of_robots = await self._rules.statements(origin_of(url), url)
+        beforehand = await self._rules.statements(origin_of(url), url)
         headers = ((header.name, header.value) for header in answer.headers)
-        said = chain(of_robots, of_headers(headers, self._agent, self._clock.now_ms()))
+        said = chain(beforehand, of_headers(headers, self._agent, self._clock.now_ms()))
         return condensed(said)
 
     def _end(

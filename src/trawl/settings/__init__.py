@@ -8,7 +8,14 @@ parted by commas, or by line breaks if it has any.
 from typing import Final
 
 from trawl.settings.crawling import DedupSettings, EmbeddedSettings, ExtractSettings, FrontierSettings, IndexSettings
-from trawl.settings.fetching import DEFAULT_USER_AGENT, FetchSettings, PolitenessSettings, RobotsSettings, UrlSettings
+from trawl.settings.fetching import (
+    DEFAULT_USER_AGENT,
+    ComplianceSettings,
+    FetchSettings,
+    PolitenessSettings,
+    RobotsSettings,
+    UrlSettings,
+)
 from trawl.settings.groups import Settings
 from trawl.settings.reading import load, read, validate
 from trawl.settings.serving import (
@@ -27,6 +34,7 @@ __all__ = [
     "DEFAULT_USER_AGENT",
     "FILE_VARIABLE",
     "BlobSettings",
+    "ComplianceSettings",
     "DedupSettings",
     "EmbedSettings",
     "EmbeddedSettings",

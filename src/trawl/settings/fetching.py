@@ -136,3 +136,13 @@ class RobotsSettings:
     """robots.txt kept in memory for verdicts, by their bytes (parsed rules take some eight times as much)."""
     redirects_max: int = 5
     """Redirects of robots.txt that are followed (RFC 9309 asks for at least five)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComplianceSettings:
+    """What may be done with what was fetched (policy.md)."""
+
+    statements: tuple[str, ...] = ()
+    """The operator's own policy, such as a licence: each `https://host/path USE=allow: reason`, or deny (policy.md)."""
+    require: tuple[str, ...] = ()
+    """Uses that must not be forbidden, such as `ai-input`; a page that forbids one is not indexed."""

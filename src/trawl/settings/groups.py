@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from trawl.settings.crawling import DedupSettings, EmbeddedSettings, ExtractSettings, FrontierSettings, IndexSettings
-from trawl.settings.fetching import FetchSettings, PolitenessSettings, RobotsSettings, UrlSettings
+from trawl.settings.fetching import ComplianceSettings, FetchSettings, PolitenessSettings, RobotsSettings, UrlSettings
 from trawl.settings.serving import (
     BlobSettings,
     EmbedSettings,
@@ -27,6 +27,8 @@ class Settings:
     """How gently a host is treated."""
     robots: RobotsSettings = field(default_factory=RobotsSettings)
     """How robots.txt is obeyed."""
+    compliance: ComplianceSettings = field(default_factory=ComplianceSettings)
+    """What may be done with what was fetched."""
     frontier: FrontierSettings = field(default_factory=FrontierSettings)
     """What is fetched, when."""
     extract: ExtractSettings = field(default_factory=ExtractSettings)

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trawl.compliance.decision import POLICY, decide
+from trawl.compliance.decision import decide
 from trawl.compliance.preferences import Preferences
-from trawl.compliance.statements import RULE_CHARS_MAX, condensed, of_headers, of_meta, of_robots, of_tdm_file
+from trawl.compliance.statements import POLICY, RULE_CHARS_MAX, condensed, of_headers, of_meta, of_robots, of_tdm_file
 from trawl.compliance.tdmrep import TdmFile
 from trawl.kinds import Use
 from trawl.records import Evidence
