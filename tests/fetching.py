@@ -13,7 +13,7 @@ from trawl.adapters.http import CurlHttpClient
 from trawl.adapters.memory import MemoryPolitenessStore, MemoryRobotsStore
 from trawl.fetcher.stage import FetcherStage
 from trawl.kinds import Purpose, RobotsState
-from trawl.ports import HttpFailure, HttpRequest, HttpResponse, Resolution, Resolver, RobotsEntry, Signer
+from trawl.ports import HttpFailure, HttpRequest, HttpResponse, Renderer, Resolution, Resolver, RobotsEntry, Signer
 from trawl.records import DiscoveredLinks, FetchedPage, FetchOutcome, FetchTask, Record
 from trawl.settings import FetchSettings, PolitenessSettings, Settings
 from trawl.url import canonical, origin_of, request_key
@@ -69,6 +69,7 @@ class Rig:
         resolver: Resolver | None = None,
         access: AccessRules | None = None,
         signer: Signer | None = None,
+        renderer: Renderer | None = None,
     ) -> None:
         self.web = web
         self.settings = settings
@@ -86,6 +87,7 @@ class Rig:
             settings,
             access=access,
             signer=signer,
+            renderer=renderer,
         )
 
     async def __aenter__(self) -> Self:

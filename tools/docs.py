@@ -40,9 +40,9 @@ _WRITTEN: Final = "<!-- Written by `make docs` from {source}; change that, not t
 # fmt: off
 UNITS: Final = frozenset({
     "addresses", "attempts", "bits", "bytes", "candidates", "chars", "connections", "documents",
-    "failures", "hosts", "layers", "links", "names", "nodes", "parameters", "partitions", "records", "redirects",
-    "repeats", "replicas", "results", "seconds", "segments", "shards", "sitemaps", "tables", "threads", "tokens",
-    "urls", "workers",
+    "failures", "hosts", "layers", "links", "names", "nodes", "pages", "parameters", "partitions", "records",
+    "redirects", "repeats", "replicas", "results", "seconds", "segments", "shards", "sitemaps", "tables", "threads",
+    "tokens", "urls", "workers",
 })
 # fmt: on
 """Words of a setting's name that are its unit."""
@@ -53,6 +53,14 @@ _UNIT_OF: Final = {
     "politeness.per_host_concurrency": "fetches",
     "frontier.template_throttle_share": "share",
     "frontier.template_close_share": "share",
+    "extract.added_share": "share",
+    "browser.hydrated_share": "share",
+    "browser.sample_share": "share",
+    "browser.requests_max": "requests",
+    "browser.pages_max": "pages",
+    "browser.sample_pages_min": "pages",
+    "browser.sample_pages_max": "pages",
+    "browser.pages_per_context_max": "pages",
     "frontier.sitemap_depth_max": "levels",
     "extract.depth_max": "levels",
     "dedup.hamming_max": "bits",

@@ -10,7 +10,7 @@ from services.common.stores import redis
 from services.common.worker import Message, Work
 from services.frontier.releasing import Releasing
 from trawl.adapters.redis import RedisFrontierStore, RedisRobotsStore, ShardLeases
-from trawl.errors import StaleEpochError
+from trawl.errors import SettingsError, StaleEpochError
 from trawl.frontier.stage import FrontierStage
 from trawl.kinds import Stage
 from trawl.pipeline import HOST_SHARDS
@@ -86,6 +86,11 @@ def _by_partition(message: Message) -> int:
 async def build(context: Context) -> Service:
     """Wire the frontier to its state in Redis."""
     settings = context.settings
+    if settings.browser.render != "never":
+        raise SettingsError(
+            f"browser.render = {settings.browser.render!r} is not served by the services, which have no browser yet;"
+            " trawl crawl --render has one"
+        )
     client = await redis(context)
     store, leases = RedisFrontierStore(client, shards=HOST_SHARDS, forgets_done=True), ShardLeases(client)
     rules = Rules(RedisRobotsStore(client, settings.robots), context.clock, settings.robots, settings.fetch.user_agent)

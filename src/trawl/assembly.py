@@ -24,12 +24,14 @@ from trawl.adapters.sqlite import (
     FolderLock,
     SqliteFingerprintIndex,
     SqliteFrontierStore,
+    SqliteHydrationStore,
     SqlitePageStore,
     SqlitePolitenessStore,
     SqliteRobotsStore,
     SqliteSearchIndex,
     SqliteSpillQueue,
 )
+from trawl.browsing import open_browser
 from trawl.dedup.stage import DedupStage
 from trawl.embedded import Counts, EmbeddedCrawl, Stages, longest_delay_ms, waiting_origins
 from trawl.errors import FetchRefusedError, StoreError
@@ -43,7 +45,7 @@ from trawl.inbox import Inbox
 from trawl.indexer.stage import IndexerStage
 from trawl.kinds import Purpose, RenderMode, RobotsState
 from trawl.plain import to_json
-from trawl.ports import CrawlProgress, OriginState
+from trawl.ports import CrawlProgress, OriginState, Renderer
 from trawl.records import (
     DeadLetter,
     Evidence,
@@ -89,8 +91,10 @@ class CrawlRun:
     Raises StoreError if the folder is in use, its database is newer or damaged, or the disk is full.
     """
 
-    def __init__(self, plan: CrawlPlan, *, on_page: OnPage | None = None) -> None:
+    def __init__(self, plan: CrawlPlan, *, on_page: OnPage | None = None, renderer: Renderer | None = None) -> None:
+        """The renderer is asked for pages as `browser.render` says; without one the settings' browser is opened."""
         self.plan = plan
+        self._renderer = renderer
         self._on_page = on_page
         self._crawl_id = plan.seeds[0].crawl_id if plan.seeds else "default"
         self._began = time.monotonic()
@@ -179,6 +183,7 @@ class CrawlRun:
             "chunks": await self._index.size(),
             "fetched": counts.fetched,
             "bytes": counts.bytes,
+            "rendered": await self._rendered(),
             "dead_letters": counts.dead_letters,
             "politeness_violations": counts.violations,
             "seconds": round(seconds, 3),
@@ -186,6 +191,17 @@ class CrawlRun:
             "cpu_seconds": self._cpu(),
             "notes": self.notes,
             "details": await self._details() if not pages else [],
+        }
+
+    async def _rendered(self) -> dict[str, Any]:
+        """What browsers did in this run: pages, those that they added nothing to or failed on, their seconds."""
+        counts = self.counts
+        return {
+            "pages": counts.rendered,
+            "shells": sum(counts.shells.values()),
+            "not_rendered": dict(counts.not_rendered.most_common()),
+            "seconds": round(counts.render_ms / 1000, 3),
+            "hosts": await self._hydration.headless(),
         }
 
     def _spent(self, progress: CrawlProgress) -> bool:
@@ -228,6 +244,9 @@ class CrawlRun:
         http, resolver = CurlHttpClient(settings.fetch), SystemResolver(settings.fetch)
         exit_.push_async_callback(http.close)
         exit_.push_async_callback(resolver.close)
+        renderer = self._renderer or open_browser(settings, resolver)
+        if renderer is not None:
+            exit_.push_async_callback(renderer.close)
         workers = settings.embedded.extract_workers or max(os.cpu_count() or 1, 1)
         extract = partial(extract_page, settings=settings.extract)
         self._pool = ProcessPool(extract, workers, settings.extract.seconds_max)
@@ -237,7 +256,8 @@ class CrawlRun:
         rules = Rules(robots, self._clock, settings.robots, settings.fetch.user_agent)
         fingerprints = SqliteFingerprintIndex(database)
         self._embedder = WordllamaEmbedder()
-        self._frontier = FrontierStage(self._store, rules, self._clock, settings)
+        self._hydration = SqliteHydrationStore(database)
+        self._frontier = FrontierStage(self._store, rules, self._clock, settings, hydration=self._hydration)
         stages = Stages(
             frontier=self._frontier,
             fetcher=FetcherStage(
@@ -249,6 +269,7 @@ class CrawlRun:
                 settings,
                 access=read_access(settings.fetch.access_file, os.environ),
                 signer=open_signer(settings.fetch),
+                renderer=renderer,
             ),
             extractor=ExtractorStage(
                 settings.extract,
@@ -256,6 +277,7 @@ class CrawlRun:
                 agent=settings.fetch.user_agent,
                 require=settings.compliance.require,
                 run=self._pool,
+                renders=settings.browser.render == "auto",
             ),
             dedup=DedupStage(fingerprints, settings.dedup, self._clock, tap=tap),
             indexer=IndexerStage(
@@ -310,6 +332,7 @@ class Network:
 
     async def __aenter__(self) -> Self:
         self._http, self._resolver = CurlHttpClient(self._settings.fetch), SystemResolver(self._settings.fetch)
+        self._renderer = open_browser(self._settings, self._resolver)
         self._fetcher = FetcherStage(
             self._http,
             self._resolver,
@@ -319,12 +342,15 @@ class Network:
             self._settings,
             access=self._access,
             signer=self._signer,
+            renderer=self._renderer,
         )
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._renderer is not None:
+            await self._renderer.close()
         await self._http.close()
         await self._resolver.close()
 
@@ -359,12 +385,12 @@ class Network:
         await self._fetch_robots(origin)
         return await self._rules.statements(origin, url)
 
-    async def page(self, url: str) -> FetchedPage:
+    async def page(self, url: str, mode: RenderMode = RenderMode.STATIC) -> FetchedPage:
         """The page of a canonical URL, at the end of its redirects; raises FetchRefusedError with the reason."""
         for _ in range(self._settings.fetch.redirects_max + 1):
             await self._fetch_robots(origin_of(url))
             target = ""
-            for record in await self._fetcher.step(_task(url, Purpose.PAGE, self._clock.now_ms())):
+            for record in await self._fetcher.step(_task(url, Purpose.PAGE, self._clock.now_ms(), mode)):
                 if isinstance(record, FetchedPage):
                     return record
                 if isinstance(record, FetchOutcome):
@@ -373,6 +399,18 @@ class Network:
                         raise FetchRefusedError(_about(url, record.detail or record.reason, " was not fetched"))
             url = canonical(target)
         raise FetchRefusedError(f"{url} was not fetched: too many redirects")
+
+    async def seen_page(self, url: str) -> FetchedPage:
+        """The page of a canonical URL as `browser.render` says: fetched, shown if it is a shell, or always shown.
+
+        Raises FetchRefusedError with the reason.
+        """
+        wanted = self._settings.browser.render
+        if wanted == "always":
+            return await self.page(url, RenderMode.HEADLESS)
+        page = await self.page(url)
+        shell = extract_page(page, self._settings.extract).shell if wanted == "auto" else ""
+        return await self.page(url, RenderMode.HEADLESS) if shell else page
 
     async def _fetch_robots(self, origin: str) -> None:
         if await self._robots.get(origin) is None:
@@ -428,14 +466,15 @@ def _is_silent(origin: OriginState, soon_ms: Millis) -> bool:
     return origin.robots is RobotsState.UNAVAILABLE or origin.failures > 0 or origin.blocked_until_ms > soon_ms
 
 
-def _task(url: str, purpose: Purpose, now_ms: Millis) -> FetchTask:
+def _task(url: str, purpose: Purpose, now_ms: Millis, mode: RenderMode = RenderMode.STATIC) -> FetchTask:
     key = request_key("", url)
     return FetchTask(
-        fetch_id=fetch_id(key, purpose, RenderMode.STATIC, now_ms),
+        fetch_id=fetch_id(key, purpose, mode, now_ms),
         crawl_id="",
         request_key=key,
         url=url,
         purpose=purpose,
+        render_mode=mode,
         scheduled_at_ms=now_ms,
         released_at_ms=now_ms,
     )

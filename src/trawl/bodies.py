@@ -32,10 +32,11 @@ class BodyBytes:
 
 
 def body_bytes(record: Record) -> int:
-    """The raw body that a record carries, in bytes."""
+    """The raw bodies that a record carries, in bytes."""
     match record:
         case FetchedPage():
-            return len(record.body.inline)
+            static = record.static_render
+            return len(record.body.inline) + (len(static.body.inline) if static is not None else 0)
         case ExtractedDocument():
             return len(record.html.inline)
         case UniqueDocument():

@@ -104,6 +104,14 @@ class Counts:
     """Terminal outcomes of this run's pages by class."""
     reasons: Counter[str] = field(default_factory=Counter)
     """Outcomes of this run by `class:reason`, retries included."""
+    rendered: int = 0
+    """Pages that a browser showed."""
+    render_ms: float = 0.0
+    """How long it took for that, over all pages."""
+    not_rendered: Counter[str] = field(default_factory=Counter)
+    """Pages for which a browser was asked in vain, by reason."""
+    shells: Counter[str] = field(default_factory=Counter)
+    """Pages that were held back for a browser, by reason."""
     dead_letters: int = 0
     violations: int = 0
     """Fetches whose politeness gap was shorter than required."""
@@ -116,12 +124,18 @@ class Counts:
                 self.bytes += record.body.size_bytes
                 gap = record.timings.gap_actual_ms
                 self.violations += gap is not None and gap < record.timings.gap_required_ms
+                self.rendered += record.static_render is not None
+                self.render_ms += record.timings.render_ms
+                if record.rendering:
+                    self.not_rendered[record.rendering] += 1
             case IndexedDocument():
                 self.indexed += 1
                 self.chunks += len(record.chunks_added)
             case FetchOutcome():
                 if record.outcome is not OutcomeClass.ROBOTS:
                     self.reasons[f"{record.outcome}:{record.reason}" if record.reason else str(record.outcome)] += 1
+                if record.outcome is OutcomeClass.NEEDS_RENDER:
+                    self.shells[record.reason] += 1
                 if record.terminal and record.purpose in _PAGES:
                     self.outcomes[record.outcome] += 1
             case DeadLetter():

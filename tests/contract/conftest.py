@@ -24,6 +24,7 @@ from trawl.adapters.memory import (
     MemoryFetchMarkers,
     MemoryFingerprintIndex,
     MemoryFrontierStore,
+    MemoryHydrationStore,
     MemoryPageStore,
     MemoryPolitenessStore,
     MemoryRobotsStore,
@@ -38,6 +39,7 @@ from trawl.adapters.redis import (
     RedisFetchMarkers,
     RedisFingerprintIndex,
     RedisFrontierStore,
+    RedisHydrationStore,
     RedisPolitenessStore,
     RedisRobotsStore,
 )
@@ -47,6 +49,7 @@ from trawl.adapters.sqlite import (
     Database,
     SqliteFingerprintIndex,
     SqliteFrontierStore,
+    SqliteHydrationStore,
     SqlitePageStore,
     SqlitePolitenessStore,
     SqliteRobotsStore,
@@ -59,6 +62,7 @@ from trawl.ports import (
     FetchMarkers,
     FingerprintIndex,
     FrontierStore,
+    HydrationStore,
     PageStore,
     PolitenessStore,
     RobotsStore,
@@ -181,6 +185,13 @@ ROBOTS: dict[str, Open[RobotsStore]] = {
     "redis": _redis(lambda client, settings: RedisRobotsStore(client, settings.robots)),
     "cluster": _redis(lambda client, settings: RedisRobotsStore(client, settings.robots), server="cluster"),
 }
+HYDRATION: dict[str, Open[HydrationStore]] = {
+    "memory": _memory(MemoryHydrationStore),
+    "sqlite": _sqlite(SqliteHydrationStore),
+    "sqlite grouped": _sqlite(SqliteHydrationStore, group_seconds=0.005),
+    "redis": _redis(lambda client, settings: RedisHydrationStore(client, settings.browser)),
+    "cluster": _redis(lambda client, settings: RedisHydrationStore(client, settings.browser), server="cluster"),
+}
 MARKERS: dict[str, Open[FetchMarkers]] = {
     "memory": _memory(MemoryFetchMarkers),
     "redis": _redis(lambda client, settings: RedisFetchMarkers(client, settings.redis)),
@@ -222,6 +233,7 @@ _REGISTRIES: dict[str, dict[str, Any]] = {
     "spill": SPILLS,
     "politeness": POLITENESS,
     "robots": ROBOTS,
+    "hydration": HYDRATION,
     "markers": MARKERS,
     "fingerprints": FINGERPRINTS,
     "pages": PAGES,
@@ -307,6 +319,7 @@ _frontier, _durable_frontier = _fixture("frontier")
 _spill, _durable_spill = _fixture("spill")
 _politeness, _durable_politeness = _fixture("politeness")
 _robots, _durable_robots = _fixture("robots")
+_hydration, _durable_hydration = _fixture("hydration")
 _markers, _durable_markers = _fixture("markers")
 _fingerprints, _durable_fingerprints = _fixture("fingerprints")
 _pages, _durable_pages = _fixture("pages")

@@ -8,6 +8,7 @@ import pytest
 from trawl.adapters.clocks import ManualClock
 from trawl.adapters.memory import MemoryFrontierStore, MemoryRobotsStore
 from trawl.frontier.outcomes import Outcomes
+from trawl.frontier.rendering import Rendering
 from trawl.frontier.score import score
 from trawl.frontier.stage import FrontierStage
 from trawl.kinds import ControlAction, Found, OutcomeClass, Purpose, RobotsState, ScopeKind, SeedKind, Stage
@@ -25,7 +26,7 @@ from trawl.records import (
     Seed,
 )
 from trawl.rules import Rules
-from trawl.settings import RobotsSettings, Settings
+from trawl.settings import BrowserSettings, RobotsSettings, Settings
 from trawl.url import host_of, origin_of
 
 START = 1_700_000_000_000
@@ -326,7 +327,8 @@ async def test_of_a_host_that_goes_on_answering_the_store_is_asked_once() -> Non
             asked.append(origin)
             return await super().origin(origin)
 
-    outcomes = Outcomes(Counting(), Rules(frontier.robots, frontier.clock, RobotsSettings(), "t"), Settings())
+    rules, rendering = Rules(frontier.robots, frontier.clock, RobotsSettings(), "t"), Rendering(BrowserSettings())
+    outcomes = Outcomes(Counting(), rules, Settings(), rendering)
     for _ in range(50):
         await outcomes.take(frontier.outcome(task, OutcomeClass.INDEXED, status=200))
     assert asked == ["https://a.example"]

@@ -38,7 +38,7 @@ CORE = BASE | {"ports", "rules"}
 """What stages may import besides their own package."""
 STAGES = frozenset(stage.value for stage in Stage)
 SHELLS = frozenset(
-    {"__init__", "__main__", "api", "assembly", "bodies", "cli", "demo", "embedded", "failures", "inbox"}
+    {"__init__", "__main__", "api", "assembly", "bodies", "browsing", "cli", "demo", "embedded", "failures", "inbox"}
 )
 """Where everything is wired together."""
 

@@ -13,7 +13,7 @@ import click
 
 from trawl.adapters.folder import FORMATS
 from trawl.assembly import CrawlPlan, CrawlRun
-from trawl.cli.options import config_option, json_option, network_options, settings_of
+from trawl.cli.options import config_option, json_option, network_options, render_option, settings_of
 from trawl.cli.progress import Progress, told
 from trawl.cli.seeds import read_list, seed_url
 from trawl.cli.terminal import tell
@@ -86,6 +86,7 @@ _DEMO_NETWORKS = ("127.0.0.0/8", "::1/128")
 )
 @click.option("--index-workers", type=click.IntRange(1), metavar="N", help="Batches indexed at once.  [default: 1]")
 @network_options
+@render_option
 @click.option("--inline-html", is_flag=True, help="Put raw HTML into pages.jsonl, as base64 of gzip.")
 @click.option("--fresh", is_flag=True, help="Forget what the folder holds and begin anew.")
 @click.option("--demo", is_flag=True, help="Serve the bundled demo site on loopback and crawl it.")

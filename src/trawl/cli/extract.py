@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 from trawl.api import Extracted
 from trawl.api import extract as extract_html
 from trawl.assembly import Network
-from trawl.cli.options import config_option, json_option, network_options, settings_of
+from trawl.cli.options import config_option, json_option, network_options, render_option, settings_of
 from trawl.cli.terminal import hand_over, tell
 from trawl.errors import SettingsError
 from trawl.frontier.admission import canonical_rules
@@ -37,6 +37,7 @@ _NOWHERE = "http://nowhere.invalid/"
 )
 @click.option("--url", "address", metavar="URL", help="The page's own URL, to make links absolute.")
 @network_options
+@render_option
 @config_option
 @json_option
 def extract(source: str, kind: str, address: str | None, config: Path | None, as_json: bool, **options: Any) -> int:
@@ -78,7 +79,10 @@ def _without_address(body: bytes, content_type: str | None, settings: ExtractSet
 
 async def _fetched(url: str, settings: Settings) -> FetchedPage:
     async with Network(settings) as network:
-        return await network.page(url)
+        page = await network.seen_page(url)
+    if page.rendering:
+        tell(f"trawl: {url} stands as it was fetched, no browser showed it: {page.rendering}", err=True)
+    return page
 
 
 def _read(source: str) -> bytes:

@@ -53,6 +53,15 @@ def network_options(command: _F) -> _F:
     return command
 
 
+def render_option(command: _F) -> _F:
+    """The `--render` option."""
+    text = (
+        "Which pages a browser shows: none, those that need it and a sample, or all."
+        "  [default: that of the setting browser.render]"
+    )
+    return click.option("--render", type=click.Choice(["never", "auto", "always"]), help=text)(command)
+
+
 def settings_of(config: Path | None, options: Mapping[str, Any]) -> Settings:
     """Settings from file, environment and the command line; raises SettingsError."""
     return _checked(_with_options(load(read(config), os.environ), options))
@@ -103,6 +112,7 @@ def _with_options(settings: Settings, options: Mapping[str, Any]) -> Settings:
                 allow_networks="allow_network",
             ),
         ),
+        browser=replace(settings.browser, **given(render="render")),
         politeness=replace(settings.politeness, **pacing),
         embedded=replace(
             settings.embedded,

@@ -110,6 +110,8 @@ def told(summary: Mapping[str, Any]) -> str:
         if summary[name]:
             reasons = ", ".join(f"{count} {reason}" for reason, count in summary[name].items())
             lines.append(f"  {name:<8}  {reasons}{' (links)' if name == 'skipped' else ''}")
+    if summary["rendered"]["pages"] or summary["rendered"]["not_rendered"]:
+        lines.append(f"  rendered  {_rendered(summary['rendered'])}")
     lines.extend(f"  note      {note}" for note in summary["notes"])
     if summary["dead_letters"]:
         records = counted(summary["dead_letters"], "record")
@@ -117,6 +119,15 @@ def told(summary: Mapping[str, Any]) -> str:
     lines.extend(_left(summary))
     lines.extend(f"  {detail}" for detail in summary["details"])
     return "\n".join(lines)
+
+
+def _rendered(rendered: Mapping[str, Any]) -> str:
+    """What browsers did, in one line."""
+    parts = [f"{counted(rendered['pages'], 'page')} in {rendered['seconds']:.1f} s of a browser"]
+    parts.extend(f"{count} {reason}" for reason, count in rendered["not_rendered"].items())
+    if rendered["hosts"]:
+        parts.append(f"{counted(rendered['hosts'], 'host')} whose text comes with scripts")
+    return ", ".join(parts)
 
 
 def _left(summary: Mapping[str, Any]) -> list[str]:

@@ -126,6 +126,7 @@ class DedupStage:
             document_key=document.document_key,
             content_sha256=document.content_sha256,
             simhash=document.simhash,
+            hydrated=document.hydrated,
         )
 
 

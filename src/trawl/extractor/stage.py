@@ -12,7 +12,7 @@ from trawl.compliance.statements import condensed, of_meta
 from trawl.errors import WorkerDiedError
 from trawl.extractor.extract import EXTRACTOR, Extraction
 from trawl.extractor.work import UrlList, Worked, extract_page
-from trawl.kinds import OutcomeClass, Purpose, Stage, Use
+from trawl.kinds import OutcomeClass, Purpose, RenderMode, Stage, Use
 from trawl.ports import BlobStore, Clock
 from trawl.records import (
     DiscoveredLinks,
@@ -23,6 +23,7 @@ from trawl.records import (
     Header,
     Payload,
     Record,
+    StaticRender,
     Validators,
 )
 from trawl.robots import product_token
@@ -45,11 +46,14 @@ class ExtractorStage:
         require: Sequence[str] = (),
         run: Run | None = None,
         blobs: BlobStore | None = None,
+        renders: bool = False,
     ) -> None:
         """The function does the work; the blob store is needed where bodies travel by reference.
 
         `agent` is the User-Agent of the fetches: statements that name its product token are for us. A page that forbids
         a use that is required is not indexed; raises SettingsError for a use that there is not.
+
+        With `renders` a page that is a shell is held back, and the outcome asks for a browser.
         """
         self._settings = settings
         self._agent = product_token(agent)
@@ -57,6 +61,7 @@ class ExtractorStage:
         self._clock = clock
         self._run: Run = run or partial(_in_process, settings=settings)
         self._blobs = blobs
+        self._renders = renders
 
     async def step(self, record: FetchedPage) -> Sequence[Record]:
         """The records that follow from one body; links come first, so that a crash between repeats only them."""
@@ -76,23 +81,45 @@ class ExtractorStage:
             discovered = tuple(_unfollowed(links) for links in discovered)
         if isinstance(found, UrlList):
             return [*discovered, self._listed(record, found)]
-        return [*discovered, self._document(record, found, evidence, decided)]
+        return [*discovered, self._document(record, worked, evidence, decided)]
 
     async def _inlined(self, record: FetchedPage) -> FetchedPage:
-        """The record with its body inline."""
-        body = record.body
+        """The record with its bodies inline."""
+        static = record.static_render
+        if static is not None:
+            record = replace(record, static_render=replace(static, body=await self._payload(static.body)))
+        return replace(record, body=await self._payload(record.body))
+
+    async def _payload(self, body: Payload) -> Payload:
         if not body.ref or body.inline or self._blobs is None:
-            return record
-        return replace(record, body=replace(body, inline=await self._blobs.get(body.ref), ref=""))
+            return body
+        return replace(body, inline=await self._blobs.get(body.ref), ref="")
 
     def _document(
-        self, record: FetchedPage, found: Extraction, evidence: tuple[Evidence, ...], decided: Mapping[Use, Decision]
+        self, record: FetchedPage, worked: Worked, evidence: tuple[Evidence, ...], decided: Mapping[Use, Decision]
     ) -> Record:
+        found = worked.found
+        assert isinstance(found, Extraction)
         if found.reason:
-            return self._failed(record, found.reason, found.detail)
+            return replace(self._failed(record, found.reason, found.detail), hydrated=worked.hydrated)
         lacks = any(decided[use].allowed is False for use in self._require)
         reason = "noindex" if decided[Use.INDEX].allowed is False else "use_forbidden" if lacks else ""
-        return _withdrawal(record, evidence, reason) if reason else document(record, found, evidence)
+        if reason:
+            return replace(_withdrawal(record, evidence, reason), hydrated=worked.hydrated)
+        if worked.shell and self._may_ask(record):
+            return self._held_back(record, worked.shell, found)
+        return _published(record, worked, document(record, found, evidence))
+
+    def _may_ask(self, record: FetchedPage) -> bool:
+        """Whether a browser was not asked for the page yet, and may be."""
+        return self._renders and record.render_mode is RenderMode.STATIC and not record.rendering
+
+    def _held_back(self, record: FetchedPage, shell: str, found: Extraction) -> FetchOutcome:
+        """The page is not published before a browser was asked."""
+        detail = f"{record.url} has {len(found.text)} characters of text without its scripts; a browser is asked"
+        outcome = self._outcome(record, OutcomeClass.NEEDS_RENDER, shell, detail)
+        static = StaticRender(text_sha256=found.content_sha256, fetched_at_ms=record.fetched_at_ms)
+        return replace(outcome, terminal=False, needs_render=static)
 
     def _listed(self, record: FetchedPage, result: UrlList) -> FetchOutcome:
         if result.reason:
@@ -124,6 +151,25 @@ class ExtractorStage:
 
 async def _in_process(page: FetchedPage, settings: ExtractSettings) -> Worked:
     return extract_page(page, settings)
+
+
+def _published(record: FetchedPage, worked: Worked, made: ExtractedDocument) -> ExtractedDocument:
+    """The document with what a browser had to do with it.
+
+    No validators are kept with one: that the static page has not changed says nothing of what its scripts show.
+    """
+    if worked.hydrated is None:
+        nothing_ran = record.rendering == "no_scripts"
+        made = replace(made, rendering=record.rendering, hydrated=0.0 if nothing_ran else None)
+        asked = record.rendering not in {"", "no_scripts", "not_html"}
+        return replace(made, validators=Validators()) if worked.shell or asked else made
+    rendering = "added_nothing" if worked.as_fetched else "rendered"
+    made = replace(made, rendering=rendering, hydrated=worked.hydrated)
+    if not worked.as_fetched:
+        return replace(made, validators=Validators())
+    static = record.static_render
+    assert static is not None
+    return replace(made, render_mode=RenderMode.STATIC, html=static.body)
 
 
 def document(record: FetchedPage, found: Extraction, evidence: tuple[Evidence, ...]) -> ExtractedDocument:

@@ -10,11 +10,13 @@ import zstandard
 from trawl.errors import InvalidUrlError
 from trawl.extractor.extract import Extraction, extract_body
 from trawl.extractor.feed import read_feed
+from trawl.extractor.hydration import hydrated_share
 from trawl.extractor.media import Media, is_url_list, sniff_media
+from trawl.extractor.shell import shell_reason
 from trawl.extractor.sitemap import read_sitemap
 from trawl.extractor.unpack import Unpacked, unpacked
 from trawl.extractor.urllist import read_url_list
-from trawl.kinds import Found, Purpose
+from trawl.kinds import Found, Purpose, RenderMode
 from trawl.records import DiscoveredLinks, FetchedPage, Link, Payload
 from trawl.settings import ExtractSettings
 from trawl.url import host_of, join
@@ -45,6 +47,12 @@ class Worked:
     """Its links by the host that they point at, ready to be sent."""
     found: Extraction | UrlList
     """The document (whose own list of links is left out), or what became of a list of URLs."""
+    shell: str = ""
+    """For a page as it was fetched: why a browser should be asked, or empty."""
+    hydrated: float | None = None
+    """For a rendered page: the share of its text that only its scripts brought."""
+    as_fetched: bool = True
+    """Whether the document is what was fetched; false if it is what a browser made of it."""
 
 
 def extract_page(page: FetchedPage, settings: ExtractSettings | None = None) -> Worked:
@@ -66,9 +74,44 @@ def extract_page(page: FetchedPage, settings: ExtractSettings | None = None) -> 
         return Worked(found=UrlList(reason=f"not_a_{wanted}", detail=detail))
     if body.startswith(b"\x1f\x8b"):
         body, _ = unpacked(body, bytes_max=settings.sitemap_bytes_max, layers_max=settings.unpack_layers_max)
+    if page.static_render is not None and page.render_mode is RenderMode.HEADLESS:
+        return _hydrated(page, body, raw_body(page.static_render.body), settings)
     found = extract_body(body, page.final_url, page.content_type, settings)
-    discovered = tuple(grouped(page, found.links.links, page.depth + 1))
-    return Worked(discovered=discovered, found=replace(found, links=replace(found.links, links=())))
+    shell = shell_reason(body, found, settings) if media is Media.HTML else ""
+    return _document(page, found, found.links.links, shell=shell)
+
+
+def _hydrated(page: FetchedPage, rendered: bytes, static: bytes, settings: ExtractSettings) -> Worked:
+    """A rendered page beside the page as it was fetched, which stands if rendering added nothing.
+
+    What either of them says of its use holds, and the links of both are followed.
+    """
+    before = extract_body(static, page.final_url, page.content_type, settings)
+    after = extract_body(rendered, page.final_url, "text/html; charset=utf-8", settings)
+    share = hydrated_share(before.text, after.text)
+    as_fetched = share < settings.added_share and not before.reason
+    found = replace(before if as_fetched else after, metas=tuple(dict.fromkeys((*before.metas, *after.metas))))
+    links = {link.url: link for link in (*after.links.links, *before.links.links)}
+    chosen = list(links.values())[: settings.links_max]
+    return _document(page, found, chosen, hydrated=share, as_fetched=as_fetched)
+
+
+def _document(
+    page: FetchedPage,
+    found: Extraction,
+    links: Iterable[Link],
+    *,
+    shell: str = "",
+    hydrated: float | None = None,
+    as_fetched: bool = True,
+) -> Worked:
+    return Worked(
+        discovered=tuple(grouped(page, links, page.depth + 1)),
+        found=replace(found, links=replace(found.links, links=())),
+        shell=shell,
+        hydrated=hydrated,
+        as_fetched=as_fetched,
+    )
 
 
 def raw_body(payload: Payload) -> bytes:

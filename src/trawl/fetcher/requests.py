@@ -46,10 +46,13 @@ class RequestFields:
             wanted["if-none-match"] = ("If-None-Match", one_line(validators.etag))
         if validators.last_modified:
             wanted["if-modified-since"] = ("If-Modified-Since", one_line(validators.last_modified))
-        extra = self._extra.get(host_of(canonical_url), ())
-        for name, value in (*extra, *self._access.of(canonical_url).fields):
+        for name, value in self.credentials(canonical_url):
             wanted[name.lower()] = (name, value)
         return tuple(field for field in wanted.values() if field[1])
+
+    def credentials(self, canonical_url: str) -> Fields:
+        """The fields that are for this host or origin and for no other; those of an access file come last."""
+        return (*self._extra.get(host_of(canonical_url), ()), *self._access.of(canonical_url).fields)
 
 
 def extra_header(text: str) -> tuple[str, str, str]:

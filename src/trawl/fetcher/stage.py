@@ -8,12 +8,24 @@ from trawl.compliance.statements import condensed, of_headers
 from trawl.fetcher.answers import Ending, ending_of_failure, ending_of_status, without_body
 from trawl.fetcher.hop import Hops, NotSent, Sent, Wish
 from trawl.fetcher.redirects import REDIRECT_STATUSES, NextHop, RedirectRefused, next_hop
+from trawl.fetcher.rendering import PageRendering, with_rendering
 from trawl.fetcher.requests import RequestFields
 from trawl.fetcher.robots_fetch import RobotsFetch
 from trawl.fetcher.visit import Visit, validators_of
-from trawl.kinds import NOT_MODIFIED, OutcomeClass, Purpose
-from trawl.ports import Clock, HttpClient, HttpFailure, HttpResponse, PolitenessStore, Resolver, RobotsStore, Signer
-from trawl.records import Evidence, FetchTask, Record, Validators
+from trawl.kinds import NOT_MODIFIED, OutcomeClass, Purpose, RenderMode
+from trawl.ports import (
+    Clock,
+    HttpClient,
+    HttpFailure,
+    HttpResponse,
+    PolitenessStore,
+    Rendered,
+    Renderer,
+    Resolver,
+    RobotsStore,
+    Signer,
+)
+from trawl.records import Evidence, FetchedPage, FetchTask, Header, Record, Validators
 from trawl.robots import product_token
 from trawl.rules import Rules
 from trawl.settings import Settings
@@ -43,8 +55,12 @@ class FetcherStage:
         *,
         access: AccessRules | None = None,
         signer: Signer | None = None,
+        renderer: Renderer | None = None,
     ) -> None:
-        """The access rules say how each host is reached, and as whom; the signer says who we are, to every host."""
+        """The access rules say how each host is reached, and as whom; the signer says who we are, to every host.
+
+        Without a renderer a page for which a browser is asked comes as it was fetched, and says so.
+        """
         access = access or AccessRules()
         self._clock = clock
         self._settings = settings
@@ -62,6 +78,7 @@ class FetcherStage:
             statements=settings.compliance.statements,
         )
         self._fields = RequestFields(settings.fetch, access)
+        self._rendering = PageRendering(renderer, self._fields, access, settings.fetch)
         self._hops = Hops(http, resolver, politeness, self._rules, clock, settings, access=access, signer=signer)
         self._robots = RobotsFetch(self._hops, self._fields, robots, self._rules, clock, settings, self._canonical)
 
@@ -93,9 +110,8 @@ class FetcherStage:
             answer = without_body(sent.answer) if isinstance(sent.answer, HttpFailure) else sent.answer
             if isinstance(answer, HttpFailure):
                 return self._end(visit, ending_of_failure(answer), answer.status)
-            if answer.status not in REDIRECT_STATUSES:
-                return await self._answered(visit, sent, answer)
-            records = await self._redirected(visit, answer)
+            redirects = answer.status in REDIRECT_STATUSES
+            records = await (self._redirected(visit, answer) if redirects else self._answered(visit, sent, answer))
             if records:
                 return records
 
@@ -143,7 +159,6 @@ class FetcherStage:
             redirects_max=self._settings.fetch.redirects_max,
             rules=self._canonical,
         )
-        now = self._clock.now_ms()
         if isinstance(target, RedirectRefused):
             refused = target.reason in _REFUSED
             ending = Ending(
@@ -153,13 +168,18 @@ class FetcherStage:
                 detail=target.detail,
             )
             return self._end(visit, ending, answer.status)
+        return await self._followed(visit, answer.status, target)
+
+    async def _followed(self, visit: Visit, status: int, target: NextHop) -> Sequence[Record]:
+        """Move on to a target on the same host, or hand it over to another queue with these records."""
+        now = self._clock.now_ms()
         if host_of(target.canonical_url) != host_of(visit.canonical_url):
-            return visit.handed_over(target, answer.status, "redirect_other_host", now)
+            return visit.handed_over(target, status, "redirect_other_host", now)
         if visit.task.path_scoped:
-            return visit.handed_over(target, answer.status, "redirect_other_path", now)
+            return visit.handed_over(target, status, "redirect_other_path", now)
         if await self._is_unknown_origin(target):
-            return visit.handed_over(target, answer.status, "redirect_other_origin", now)
-        visit.move(answer.status, target)
+            return visit.handed_over(target, status, "redirect_other_origin", now)
+        visit.move(status, target)
         return ()
 
     async def _is_unknown_origin(self, target: NextHop) -> bool:
@@ -191,9 +211,12 @@ class FetcherStage:
         return (deferred,)
 
     async def _answered(self, visit: Visit, sent: Sent, answer: HttpResponse) -> Sequence[Record]:
-        """What the last answer of the chain means."""
+        """What the last answer of the chain means; no records if a script of the page leads on."""
         if 200 <= answer.status < 300:
-            return (visit.page(answer, sent, await self._evidence(visit, answer)),)
+            page = visit.page(answer, sent, await self._evidence(visit, answer))
+            if visit.task.render_mode is RenderMode.HEADLESS:
+                return await self._rendered(visit, page, answer)
+            return (page,)
         if answer.status == NOT_MODIFIED and visit.task.validators != Validators():
             fresh, held = validators_of(answer.headers), visit.task.validators
             kept = Validators(etag=fresh.etag or held.etag, last_modified=fresh.last_modified or held.last_modified)
@@ -210,6 +233,21 @@ class FetcherStage:
         patience = self._settings.politeness.retry_after_seconds_max
         ending = ending_of_status(visit.url, answer.status, answer.headers, sent.retry_after_ms, patience)
         return self._end(visit, ending, answer.status, sent.retry_after_ms)
+
+    async def _rendered(self, visit: Visit, page: FetchedPage, answer: HttpResponse) -> Sequence[Record]:
+        """The page as a browser shows it; where a script leads elsewhere, that is one more redirect."""
+        result = await self._rendering.render(visit.canonical_url, answer)
+        if isinstance(result, Rendered) and result.navigated_to:
+            target = next_hop(
+                visit.url,
+                (Header(name="location", value=result.navigated_to),),
+                visit.chain,
+                redirects_max=self._settings.fetch.redirects_max,
+                rules=self._canonical,
+            )
+            if isinstance(target, NextHop) and target.canonical_url != visit.canonical_url:
+                return await self._followed(visit, answer.status, target)
+        return (with_rendering(page, result),)
 
     async def _evidence(self, visit: Visit, answer: HttpResponse) -> Sequence[Evidence]:
         """What is said beforehand and by the answer's headers of the use of a page."""

@@ -5,6 +5,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
 
+from trawl.frontier.rendering import Rendering, waits_for_browser
 from trawl.frontier.retry import HOST_FAILURES, backoff_ms, next_try
 from trawl.kinds import NOT_MODIFIED, OutcomeClass, Purpose, RobotsState
 from trawl.ports import Completion, FrontierStore, OriginUpdate, Request
@@ -29,8 +30,9 @@ _LOG = logging.getLogger(__name__)
 class Outcomes:
     """Applies outcomes to the frontier's store."""
 
-    def __init__(self, store: FrontierStore, rules: Rules, settings: Settings) -> None:
+    def __init__(self, store: FrontierStore, rules: Rules, settings: Settings, rendering: Rendering) -> None:
         self._store = store
+        self._rendering = rendering
         self._rules = rules
         self._settings = settings
         self._healthy: OrderedDict[str, None] = OrderedDict()
@@ -42,9 +44,14 @@ class Outcomes:
             await self._robots(origin, outcome)
             return ()
         await self._host(origin, outcome)
-        row = await self._store.request(outcome.request_key, outcome.url) if not outcome.terminal else None
-        attempt = row.request.attempt if row is not None else 1
-        await self._store.complete(self._completion(outcome, attempt))
+        needed = not outcome.terminal or self._rendering.learns
+        row = await self._store.request(outcome.request_key, outcome.url) if needed else None
+        attempt = row.request.attempt if row is not None and not outcome.terminal else 1
+        completion = self._completion(outcome, attempt)
+        if completion.requeue_at_ms is not None and waits_for_browser(row):
+            completion = replace(completion, outcome=OutcomeClass.NEEDS_RENDER)  # whatever delays it
+        if await self._store.complete(completion):
+            await self._rendering.learn(outcome, row)
         return ()
 
     async def not_released(self, request: Request, ruling: Ruling, now_ms: Millis) -> None:
@@ -168,7 +175,9 @@ class Outcomes:
             document_key=outcome.document_key,
             duplicate_of=outcome.duplicate_of,
             content_sha256=outcome.content_sha256,
-            charged=outcome.outcome in _PAGES or _was_to_be_a_page(outcome),
+            charged=outcome.outcome in _PAGES
+            or outcome.outcome is OutcomeClass.NEEDS_RENDER
+            or _was_to_be_a_page(outcome),
             duplicate=None if outcome.status == NOT_MODIFIED else _LEARNED.get(outcome.outcome),
         )
 

@@ -34,11 +34,14 @@ class Retry:
 def next_try(outcome: FetchOutcome, attempt: int, settings: FrontierSettings) -> Retry | None:
     """When to try again after a non-terminal outcome of try number `attempt`; None gives the visit up.
 
-    A deferral and a fetch that never started do not count as a try. A failure waits `retry_seconds`, doubling, with a
-    jitter of up to a half that is fixed by the fetch id; never less than the server's Retry-After.
+    A deferral, a fetch that never started and a page that waits for a browser do not count as a try. A failure waits
+    `retry_seconds`, doubling, with a jitter of up to a half that is fixed by the fetch id; never less than the
+    server's Retry-After.
     """
     if outcome.outcome is OutcomeClass.DEFERRED:
         return Retry(max(outcome.deferred_until_ms or 0, outcome.at_ms), attempt)
+    if outcome.outcome is OutcomeClass.NEEDS_RENDER:
+        return Retry(outcome.at_ms, attempt)
     if outcome.reason in _NOT_COUNTED:
         return Retry(outcome.at_ms + 1000, attempt)
     if attempt >= min(settings.attempts_max, _FEWER_ATTEMPTS.get(outcome.reason, settings.attempts_max)):

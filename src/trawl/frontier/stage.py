@@ -19,10 +19,11 @@ from trawl.frontier.admission import (
 )
 from trawl.frontier.gates import Gates
 from trawl.frontier.outcomes import Outcomes
+from trawl.frontier.rendering import Rendering
 from trawl.frontier.score import diversity
 from trawl.frontier.traps import template_trap
 from trawl.kinds import ControlAction, Found, OutcomeClass, Purpose, RenderMode, Stage
-from trawl.ports import Clock, Completion, CrawlPolicy, FrontierStore, Request, SeedScope
+from trawl.ports import Clock, Completion, CrawlPolicy, FrontierStore, HydrationStore, Request, SeedScope
 from trawl.records import (
     CrawlControl,
     DeadLetter,
@@ -34,6 +35,7 @@ from trawl.records import (
     Payload,
     Record,
     Seed,
+    Validators,
 )
 from trawl.rules import Rules
 from trawl.settings import Settings
@@ -51,13 +53,23 @@ class FrontierStage:
     gives the fetches that may start now.
     """
 
-    def __init__(self, store: FrontierStore, rules: Rules, clock: Clock, settings: Settings) -> None:
+    def __init__(
+        self,
+        store: FrontierStore,
+        rules: Rules,
+        clock: Clock,
+        settings: Settings,
+        *,
+        hydration: HydrationStore | None = None,
+    ) -> None:
+        """What is learned of hosts whose text comes with scripts is kept in the last store."""
         self._store = store
         self._rules = rules
         self._clock = clock
         self._settings = settings
         self._canonical = canonical_rules(settings)
-        self._outcomes = Outcomes(store, rules, settings)
+        self._rendering = Rendering(settings.browser, hydration)
+        self._outcomes = Outcomes(store, rules, settings, self._rendering)
         self._gates = Gates(store, clock, settings)
         self._begun: set[str] = set()
         self._refused: dict[tuple[str, str], int] = {}
@@ -360,6 +372,8 @@ class FrontierStage:
             return []
         if self._first_time(self._paced, request.origin):
             await self._outcomes.pace(request.origin)
+        row = await self._store.request(request.request_key, request.url) if self._rendering.learns else None
+        mode = await self._rendering.mode(request, row, now_ms)
         policy = gate.policy if gate else CrawlPolicy(crawl_id=request.crawl_id)
         task = FetchTask(
             fetch_id=request.fetch_id,
@@ -367,9 +381,11 @@ class FrontierStage:
             request_key=request.request_key,
             url=request.url,
             purpose=request.purpose,
+            render_mode=mode,
             depth=request.depth,
             found=request.found,
-            validators=request.validators,
+            # that the page as it is fetched has not changed would say nothing of what its scripts show
+            validators=request.validators if mode is RenderMode.STATIC else Validators(),
             last_outcome=request.last_outcome,
             nesting=request.nesting,
             attempt=request.attempt,

@@ -188,6 +188,7 @@ class IndexerStage:
             content_sha256=document.content_sha256,
             simhash=document.simhash,
             change=work.record.novelty,
+            hydrated=document.hydrated,
         )
 
 

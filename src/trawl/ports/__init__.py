@@ -20,6 +20,7 @@ from trawl.ports.frontier import (
     SpillQueue,
     TemplateCounts,
 )
+from trawl.ports.hydration import HostHydration, HydrationStore
 from trawl.ports.network import HttpClient, HttpFailure, HttpRequest, HttpResponse, Resolution, Resolver, Signer
 from trawl.ports.pages import (
     BlobStore,
@@ -34,6 +35,7 @@ from trawl.ports.pages import (
     Vectors,
 )
 from trawl.ports.politeness import FetchMarkers, PolitenessState, PolitenessStore, Reservation, RobotsEntry, RobotsStore
+from trawl.ports.render import Rendered, Renderer, RenderFailure, RenderRequest
 
 __all__ = [
     "WITHDRAWN_MAX",
@@ -51,15 +53,21 @@ __all__ = [
     "FingerprintIndex",
     "FrontierStore",
     "Hit",
+    "HostHydration",
     "HttpClient",
     "HttpFailure",
     "HttpRequest",
     "HttpResponse",
+    "HydrationStore",
     "OriginState",
     "OriginUpdate",
     "PageStore",
     "PolitenessState",
     "PolitenessStore",
+    "RenderFailure",
+    "RenderRequest",
+    "Rendered",
+    "Renderer",
     "Request",
     "RequestRow",
     "Reservation",

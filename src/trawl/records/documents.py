@@ -102,6 +102,10 @@ class ExtractedDocument:
     """When the visit was due."""
     released_at_ms: Millis = 0
     """When the frontier released the task."""
+    rendering: str = ""
+    """What a browser had to do with it: empty, rendered, or why the static page stands although one was asked."""
+    hydrated: float | None = None
+    """The share of a rendered page's text, from 0 to 1, that only its scripts brought; none without a browser."""
     content: Payload | None = None
     """On the wire: text, Markdown and blocks as one payload of JSON, where they are large; they are empty then."""
 

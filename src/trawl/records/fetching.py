@@ -73,6 +73,8 @@ class FetchedPage:
     """For a rendered page: what the static fetch gave."""
     nesting: int = 0
     """How many sitemaps, feeds and lists, one named by another, lead to it; pages between them do not count."""
+    rendering: str = ""
+    """Why a page for which a browser was asked is as it was fetched, for example render_timeout; else empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,5 +139,7 @@ class FetchOutcome:
     """The politeness gap that was kept."""
     body_bytes: int = 0
     """The size of the decoded body."""
+    hydrated: float | None = None
+    """The share of a rendered page's text, from 0 to 1, that only its scripts brought; none without a browser."""
     price: str = ""
     """What the site asks for the page, as it says it, such as USD 0.01."""

@@ -117,6 +117,8 @@ class Timings:
     """The gap to the previous fetch of the same host that politeness required."""
     gap_actual_ms: int | None = None
     """The gap that was kept; none for a host's first fetch."""
+    render_ms: float = 0.0
+    """How long the browser worked on the page; not part of the total."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

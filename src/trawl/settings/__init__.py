@@ -18,6 +18,7 @@ from trawl.settings.fetching import (
 )
 from trawl.settings.groups import Settings
 from trawl.settings.reading import load, read, validate
+from trawl.settings.rendering import BrowserSettings
 from trawl.settings.serving import (
     BlobSettings,
     EmbedSettings,
@@ -34,6 +35,7 @@ __all__ = [
     "DEFAULT_USER_AGENT",
     "FILE_VARIABLE",
     "BlobSettings",
+    "BrowserSettings",
     "ComplianceSettings",
     "DedupSettings",
     "EmbedSettings",

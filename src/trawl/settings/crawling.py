@@ -71,6 +71,10 @@ class ExtractSettings:
     """Layers of gzip around a sitemap."""
     seconds_max: float = 20.0
     """Extraction of one page may take this long."""
+    shell_chars_max: int = 400
+    """A page with scripts and less main text than this may be a shell, which a browser is asked for."""
+    added_share: float = 0.01
+    """Where less of a rendered page's text than this came from its scripts, the page stands as it was fetched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

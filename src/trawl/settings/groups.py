@@ -5,6 +5,7 @@ from typing import Final
 
 from trawl.settings.crawling import DedupSettings, EmbeddedSettings, ExtractSettings, FrontierSettings, IndexSettings
 from trawl.settings.fetching import ComplianceSettings, FetchSettings, PolitenessSettings, RobotsSettings, UrlSettings
+from trawl.settings.rendering import BrowserSettings
 from trawl.settings.serving import (
     BlobSettings,
     EmbedSettings,
@@ -29,6 +30,8 @@ class Settings:
     """How robots.txt is obeyed."""
     compliance: ComplianceSettings = field(default_factory=ComplianceSettings)
     """What may be done with what was fetched."""
+    browser: BrowserSettings = field(default_factory=BrowserSettings)
+    """When a page is shown in a browser, and what it may do there."""
     frontier: FrontierSettings = field(default_factory=FrontierSettings)
     """What is fetched, when."""
     extract: ExtractSettings = field(default_factory=ExtractSettings)
@@ -59,6 +62,10 @@ POSITIVE: Final = {
         "body_bytes_max", "wire_bytes_max", "header_bytes_max", "header_count_max", "decode_ratio_max",
         "connect_seconds_max", "first_byte_seconds_max", "idle_seconds_max", "total_seconds_max", "robots_seconds_max",
         "connections_idle_max", "botauth_valid_seconds", "dns_seconds_max", "dns_cache_names_max", "dns_threads_max",
+    ),
+    "browser": (
+        "pages_max", "pages_per_context_max", "seconds_max", "requests_max", "wire_bytes_max", "html_bytes_max",
+        "memory_bytes_max", "sample_pages_min", "sample_pages_max",
     ),
     "politeness": ("per_host_concurrency", "breaker_failures"),
     "robots": ("body_bytes_max", "cache_seconds", "unavailable_retry_seconds"),

@@ -2,6 +2,7 @@
 
 from trawl.adapters.memory.dedup import MemoryFingerprintIndex
 from trawl.adapters.memory.frontier import MemoryFrontierStore
+from trawl.adapters.memory.hydration import MemoryHydrationStore
 from trawl.adapters.memory.pages import MemoryBlobStore, MemoryPageStore
 from trawl.adapters.memory.politeness import MemoryFetchMarkers, MemoryPolitenessStore, MemoryRobotsStore
 from trawl.adapters.memory.search import MemorySearchIndex
@@ -12,6 +13,7 @@ __all__ = [
     "MemoryFetchMarkers",
     "MemoryFingerprintIndex",
     "MemoryFrontierStore",
+    "MemoryHydrationStore",
     "MemoryPageStore",
     "MemoryPolitenessStore",
     "MemoryRobotsStore",

@@ -3,6 +3,7 @@
 from trawl.adapters.redis.client import RedisClient, Script, connect
 from trawl.adapters.redis.fingerprints import RedisFingerprintIndex
 from trawl.adapters.redis.frontier import RedisFrontierStore
+from trawl.adapters.redis.hydration import RedisHydrationStore
 from trawl.adapters.redis.politeness import RedisFetchMarkers, RedisPolitenessStore, RedisRobotsStore
 from trawl.adapters.redis.shards import ShardLeases
 
@@ -11,6 +12,7 @@ __all__ = [
     "RedisFetchMarkers",
     "RedisFingerprintIndex",
     "RedisFrontierStore",
+    "RedisHydrationStore",
     "RedisPolitenessStore",
     "RedisRobotsStore",
     "Script",

@@ -3,6 +3,7 @@
 from trawl.adapters.sqlite.database import Database, FolderLock
 from trawl.adapters.sqlite.dedup import SqliteFingerprintIndex
 from trawl.adapters.sqlite.frontier import SqliteFrontierStore
+from trawl.adapters.sqlite.hydration import SqliteHydrationStore
 from trawl.adapters.sqlite.pages import SqlitePageStore
 from trawl.adapters.sqlite.politeness import SqlitePolitenessStore, SqliteRobotsStore
 from trawl.adapters.sqlite.search import SqliteSearchIndex
@@ -13,6 +14,7 @@ __all__ = [
     "FolderLock",
     "SqliteFingerprintIndex",
     "SqliteFrontierStore",
+    "SqliteHydrationStore",
     "SqlitePageStore",
     "SqlitePolitenessStore",
     "SqliteRobotsStore",
